@@ -1,0 +1,37 @@
+# Every target sets up what it needs: a virtual environment in .venv with pinned versions.
+# Python 3.11 or newer and make are all that is assumed.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check benchmark
+
+PYTHON ?= python3
+BIN := .venv/bin
+export MIWAE_DATA ?= $(wildcard ../shared/data)
+
+help:
+	@echo "make demo       complete a table with half of its cells removed"
+	@echo "make test       all checks: lint, format, types, tests, doctests (what CI runs)"
+	@echo "make benchmark  speed of training and imputation (installs PyTorch's CPU build to compare)"
+
+.venv/.ready: requirements-dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+setup: .venv/.ready
+
+demo: setup
+	$(BIN)/python experiments/demo.py
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+test: check
+
+benchmark: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python benchmarks/speed.py

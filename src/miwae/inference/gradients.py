@@ -1,0 +1,97 @@
+"""Estimators of the gradient of a bound.
+
+A bound depends on the parameters of the proposal in two ways: through the codes that it draws (the
+path) and through its density at given codes (the score). With `w` the derivative of the bound in
+the log-weights (for MIWAE, the normalised weights):
+
+- `standard`: both, as in Burda et al. (2016);
+- `path`: the path alone (Roeder et al., 2017): no variance left when the proposal is exact, but
+  biased for K > 1;
+- `dreg`: the path weighted once more by the normalised weights (Tucker et al., 2019): unbiased,
+  and its signal-to-noise ratio grows with K where that of the standard estimator falls.
+
+The three differ for the parameters of the proposal only.
+"""
+
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Bool, Float, Key, PyTree
+
+from miwae.errors import SettingsError
+from miwae.inference.bounds import BOUNDS
+from miwae.inference.weights import log_weights
+from miwae.model.latent import Autoencoder
+from miwae.model.proposals import Mixture
+
+__all__ = ["ESTIMATORS", "BoundGradient", "Estimator", "Objective", "bound_and_gradient"]
+
+Objective = Literal["miwae", "mvae", "iwae", "vae"]
+Estimator = Literal["standard", "path", "dreg"]
+ESTIMATORS: tuple[Estimator, ...] = ("standard", "path", "dreg")
+
+
+class BoundGradient(NamedTuple):
+    """The bound of each row and the gradient of their weighted sum."""
+
+    bound: Float[Array, " B"]
+    gradient: PyTree  # of the autoencoder's floating-point arrays
+
+
+def bound_and_gradient(
+    autoencoder: Autoencoder,
+    x: Float[Array, "B D"],
+    observed: Bool[Array, "B D"],
+    row_weights: Float[Array, " B"],
+    key: Key[Array, ""],
+    *,
+    n_samples: int,
+    objective: Objective = "miwae",
+    estimator: Estimator = "dreg",
+) -> BoundGradient:
+    """The bound of each row, and the gradient of `sum(row_weights * bound)`.
+
+    Args:
+        autoencoder: what is differentiated, in all its floating-point arrays.
+        x: rows; missing cells may hold anything.
+        observed: True where a cell was seen.
+        row_weights: 1/B for the mean; 0 for rows that only pad a batch.
+        key: for the codes.
+        n_samples: K.
+        objective: name of the bound.
+        estimator: name of the gradient estimator.
+
+    Raises:
+        SettingsError: an unknown name, or `dreg` with a stratified mixture, whose score is not a
+            function of the path.
+    """
+    if estimator not in ESTIMATORS:
+        raise SettingsError(f"estimator must be one of {', '.join(ESTIMATORS)}, not {estimator!r}")
+    if objective not in BOUNDS:
+        raise SettingsError(f"objective must be one of {', '.join(BOUNDS)}, not {objective!r}")
+    parameters, static = eqx.partition(autoencoder, eqx.is_inexact_array)
+
+    def codes(own: PyTree) -> Float[Array, "K B L"]:
+        proposal = eqx.combine(own, static).propose(x, observed)
+        if estimator == "dreg" and isinstance(proposal, Mixture):
+            raise SettingsError(
+                "the doubly reparametrised gradient is not defined for a stratified mixture: "
+                "use estimator='standard' or 'path'"
+            )
+        return proposal.sample(key, n_samples)
+
+    def weigh(own: PyTree, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        own_q = own if estimator == "standard" else jax.lax.stop_gradient(own)
+        proposal = eqx.combine(own_q, static).propose(x, observed)
+        return log_weights(eqx.combine(own, static), proposal, z, x, observed)
+
+    z, pull_z = jax.vjp(codes, parameters)
+    log_w, pull_w = jax.vjp(weigh, parameters, z)
+    bound, pull_bound = jax.vjp(BOUNDS[objective], log_w)
+    (w,) = pull_bound(row_weights)
+    direct, towards_z = pull_w(w)
+    if estimator == "dreg" and objective in ("miwae", "iwae"):
+        towards_z = towards_z * jax.nn.softmax(log_w, axis=0)[..., None]
+    (path,) = pull_z(towards_z)
+    return BoundGradient(bound, jax.tree.map(lambda a, b: a + b, direct, path))

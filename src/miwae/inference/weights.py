@@ -1,0 +1,56 @@
+"""The one seam: where p, q and x meet."""
+
+from typing import NamedTuple
+
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.model.latent import Autoencoder
+from miwae.model.proposals import AbstractProposal
+
+__all__ = ["Draws", "draw", "log_weights"]
+
+
+class Draws(NamedTuple):
+    """Codes from the proposal and their unnormalised log-weights, Eqn. (11)."""
+
+    z: Float[Array, "K B L"]
+    log_w: Float[Array, "K B"]
+
+
+def log_weights(
+    autoencoder: Autoencoder,
+    proposal: AbstractProposal,
+    z: Float[Array, "K B L"],
+    x: Float[Array, "B D"],
+    observed: Bool[Array, "B D"],
+) -> Float[Array, "K B"]:
+    """`log p(x_obs | z) + log p(z) - log q(z | x_obs)`.
+
+    Only the observed cells of `x` are read. A stratified proposal adds `log_stratum`.
+    """
+    log_q = proposal.log_prob(z) - proposal.log_stratum(z.shape[0])
+    return autoencoder.log_joint(z, x, observed) - log_q
+
+
+def draw(
+    autoencoder: Autoencoder,
+    x: Float[Array, "B D"],
+    observed: Bool[Array, "B D"],
+    key: Key[Array, "..."],
+    n_samples: int,
+) -> Draws:
+    """Draw codes for a batch of rows and weigh them.
+
+    Every bound, gradient, imputation, likelihood and diagnostic is a function of what this
+    returns.
+
+    Args:
+        autoencoder: the model and its amortizer.
+        x: rows; missing cells may hold anything.
+        observed: True where a cell was seen.
+        key: one for the batch, or one for each row.
+        n_samples: K.
+    """
+    proposal = autoencoder.propose(x, observed)
+    z = proposal.sample(key, n_samples)
+    return Draws(z, log_weights(autoencoder, proposal, z, x, observed))

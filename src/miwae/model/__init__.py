@@ -1,0 +1,1 @@
+"""What is assumed: priors, observation models, posteriors, networks. Arrays only."""

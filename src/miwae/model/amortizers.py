@@ -1,0 +1,70 @@
+"""From the inputs of a row to its proposal: the paper's q(z | x_obs) = Psi(z | g(iota(x_obs)))."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from miwae.model.fill import AbstractFill
+from miwae.model.linear import FactorAnalysis
+from miwae.model.posteriors import AbstractPosterior
+from miwae.model.proposals import AbstractProposal, AffineStudentT
+
+__all__ = ["AbstractAmortizer", "Amortizer", "LinearAmortizer"]
+
+
+class AbstractAmortizer(eqx.Module):
+    """A function from inputs to proposals."""
+
+    @abc.abstractmethod
+    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
+        """The proposal of each row; inputs that were not seen may hold anything."""
+
+
+class Amortizer(AbstractAmortizer):
+    """Fill, encode, and read the result as the parameters of a posterior family: Eqn. (3).
+
+    With `indicator` the encoder also gets the indicators of what was seen, after the inputs.
+    """
+
+    fill: AbstractFill
+    encoder: Callable[[Float[Array, "B I"]], Float[Array, "B Q"]]
+    posterior: AbstractPosterior
+    indicator: bool = eqx.field(static=True, default=False)
+
+    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
+        """`Psi(z | g(iota(x_obs)))`."""
+        filled = self.fill(inputs, seen)
+        if self.indicator:
+            filled = jnp.concatenate([filled, seen.astype(filled.dtype)], axis=-1)
+        return self.posterior(self.encoder(filled))
+
+
+class LinearAmortizer(AbstractAmortizer):
+    """The exact posterior of the linear-Gaussian core for each row's own pattern, corrected.
+
+    `z = m + C^-T (delta + exp(gamma) eps)` with `C C' = I + W_obs' D^-1 W_obs` and m the posterior
+    mean of factor analysis; the encoder sees the filled inputs, what was seen, and m, and gives
+    delta, gamma and the degrees of freedom of eps. Where it gives zeros the proposal is that of
+    factor analysis with slightly heavier tails.
+    """
+
+    core: FactorAnalysis
+    fill: AbstractFill
+    encoder: Callable[[Float[Array, "B I"]], Float[Array, "B Q"]]
+    df_floor: float = eqx.field(static=True, default=2.1)
+    initial_df: float = eqx.field(static=True, default=8.0)
+
+    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
+        """Factor analysis, then the encoder's correction."""
+        # The core is where the proposal starts from; what it lacks later on is the encoder's to
+        # learn.
+        core = jax.lax.stop_gradient(self.core).posterior(inputs, seen)
+        filled = self.fill(inputs, seen)
+        row = jnp.concatenate([filled, seen.astype(filled.dtype), core.mean], axis=-1)
+        delta, gamma, tail = jnp.split(self.encoder(row), 3, axis=-1)
+        df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
+        return AffineStudentT(core.mean, core.cholesky, delta, jnp.exp(gamma), df)

@@ -1,0 +1,134 @@
+"""Ready-made autoencoders: the paper's, and the one that starts from factor analysis."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.arrays import as_incomplete, require_at_least
+from miwae.model.amortizers import Amortizer, LinearAmortizer
+from miwae.model.fill import AbstractFill, ZeroFill
+from miwae.model.latent import Autoencoder, LatentModel
+from miwae.model.linear import FactorAnalysis, fit_factor_analysis
+from miwae.model.networks import Dense, DenseLayer, LinearResidual
+from miwae.model.observations import AbstractObservation
+from miwae.model.posteriors import AbstractPosterior, StudentTPosterior
+from miwae.model.priors import AbstractPrior, StandardNormal
+
+__all__ = ["dense_autoencoder", "linear_autoencoder", "linear_core"]
+
+
+def dense_autoencoder(
+    observation: AbstractObservation,
+    *,
+    n_latent: int = 10,
+    n_hidden: int = 128,
+    n_layers: int = 3,
+    activation: str = "tanh",
+    residual: bool = False,
+    prior: AbstractPrior | None = None,
+    posterior: AbstractPosterior | None = None,
+    fill: AbstractFill | None = None,
+    indicator: bool = False,
+    key: Key[Array, ""],
+) -> Autoencoder:
+    """Dense encoder and decoder; by default the architecture of the paper's section 4.2.
+
+    Args:
+        observation: the observation model.
+        n_latent: dimension of the code.
+        n_hidden: units per hidden layer.
+        n_layers: hidden layers of encoder and of decoder.
+        activation: "tanh", "relu" or "silu".
+        residual: with residual connections.
+        prior: by default standard normal.
+        posterior: by default a product of Student-t distributions.
+        fill: by default zeros.
+        indicator: let the encoder see which inputs were observed.
+        key: for the initial weights.
+    """
+    require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
+    posterior = StudentTPosterior(n_latent) if posterior is None else posterior
+    key_e, key_d = jax.random.split(key)
+    shape = {
+        "n_hidden": n_hidden,
+        "n_layers": n_layers,
+        "activation": activation,
+        "residual": residual,
+    }
+    n_inputs = observation.n_inputs * (2 if indicator else 1)
+    return Autoencoder(
+        LatentModel(
+            StandardNormal(n_latent) if prior is None else prior,
+            Dense(n_latent, observation.n_parameters, **shape, key=key_d),
+            observation,
+        ),
+        Amortizer(
+            ZeroFill() if fill is None else fill,
+            Dense(n_inputs, posterior.n_parameters, **shape, key=key_e),
+            posterior,
+            indicator,
+        ),
+    )
+
+
+def linear_core(
+    observation: AbstractObservation,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"] | None = None,
+    *,
+    n_latent: int = 10,
+) -> FactorAnalysis:
+    """Factor analysis of the inputs that networks would see, padded to `n_latent` factors.
+
+    Categories and counts meet it as Gaussian pseudo-observations (indicators, logarithms). It
+    shapes the proposal and the start of the decoder, not the observation model: weights correct
+    the rest.
+    """
+    x, observed = as_incomplete(x, observed, observation.n_features)
+    inputs, seen = observation.embed(
+        jnp.asarray(np.where(observed, x, np.nan)), jnp.asarray(observed)
+    )
+    n_factors = min(n_latent, observation.n_inputs)
+    fit = fit_factor_analysis(np.asarray(inputs), np.asarray(seen), n_factors=n_factors)
+    return fit.model.padded(n_latent)
+
+
+def linear_autoencoder(
+    observation: AbstractObservation,
+    core: FactorAnalysis,
+    *,
+    n_hidden: int = 128,
+    n_layers: int = 3,
+    activation: str = "silu",
+    residual: bool = False,
+    key: Key[Array, ""],
+) -> Autoencoder:
+    """An autoencoder that is the factor analysis `core` before its first step of training.
+
+    The decoder is `W z + mu` through the linearised observation model, plus a network that starts
+    at zero; the proposal is the exact posterior of the core, corrected by an encoder that starts
+    at zero.
+    """
+    n_latent = core.loadings.shape[1]
+    key_e, key_d = jax.random.split(key)
+    network = eqx.Partial(
+        Dense,
+        n_hidden=n_hidden,
+        n_layers=n_layers,
+        activation=activation,
+        residual=residual,
+        zero_last=True,
+    )
+    start = observation.linearise(core.mean, core.noise)
+    linear = DenseLayer(start.slope @ core.loadings, start.slope @ core.mean + start.offset)
+    n_inputs = 2 * observation.n_inputs + n_latent
+    return Autoencoder(
+        LatentModel(
+            StandardNormal(n_latent),
+            LinearResidual(linear, network(n_latent, observation.n_parameters, key=key_d)),
+            observation,
+        ),
+        LinearAmortizer(core, ZeroFill(), network(n_inputs, 3 * n_latent, key=key_e)),
+    )

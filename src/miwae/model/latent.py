@@ -1,0 +1,74 @@
+"""The two halves of a deep latent variable model, and both together."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.arrays import as_incomplete
+from miwae.errors import DataError
+from miwae.model.amortizers import AbstractAmortizer
+from miwae.model.observations import AbstractObservation
+from miwae.model.priors import AbstractPrior
+from miwae.model.proposals import AbstractProposal
+
+__all__ = ["Autoencoder", "LatentModel", "check_data"]
+
+
+class LatentModel(eqx.Module):
+    """What is assumed, Eqn. (1): `z ~ p(z)`, `x | z ~ Phi(x | f(z))`."""
+
+    prior: AbstractPrior
+    decoder: Callable[[Float[Array, "K B L"]], Float[Array, "K B P"]]
+    observation: AbstractObservation
+
+
+class Autoencoder(eqx.Module):
+    """A latent variable model and the amortizer that proposes codes for its rows."""
+
+    generative: LatentModel
+    amortizer: AbstractAmortizer
+
+    def propose(self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]) -> AbstractProposal:
+        """`q(z | x_obs)`."""
+        return self.amortizer(*self.generative.observation.embed(x, observed))
+
+    def log_joint(
+        self, z: Float[Array, "K B L"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B"]:
+        """`log p(x_obs | z) + log p(z)`."""
+        eta = self.generative.decoder(z)
+        likelihood = self.generative.observation.log_prob(eta, x, observed)
+        return likelihood + self.generative.prior.log_prob(z, self.amortizer)
+
+    def generate(self, key: Key[Array, ""], n_rows: int) -> Float[Array, "N D"]:
+        """New complete rows from the model."""
+        key_z, key_x = jax.random.split(key)
+        z = self.generative.prior.sample(key_z, n_rows, self.amortizer)
+        eta = self.generative.decoder(z[None])
+        observation = self.generative.observation
+        nothing = jnp.zeros((n_rows, observation.n_features))
+        return observation.sample(eta, nothing, jnp.zeros(nothing.shape, dtype=bool), key_x)[0]
+
+
+def check_data(
+    autoencoder: Autoencoder, x: object, observed: object = None
+) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
+    """`as_incomplete`, and that the model can have produced each observed value.
+
+    Raises:
+        DataError: names the row, the column and the value.
+    """
+    observation = autoencoder.generative.observation
+    values, seen = as_incomplete(x, observed, observation.n_features)
+    impossible = seen & ~np.asarray(observation.supports(jnp.asarray(values)))
+    if impossible.any():
+        row, column = np.argwhere(impossible)[0]
+        raise DataError(
+            f"row {row}, column {column} is {values[row, column]}, which "
+            f"{type(observation).__name__} does not allow ({int(impossible.sum())} such cells)"
+        )
+    return values, seen

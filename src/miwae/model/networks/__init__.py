@@ -1,0 +1,10 @@
+"""Encoders and decoders: any map on the last axis will do.
+
+An encoder takes inputs (B, E), with the indicators of what was seen appended where an `Amortizer`
+is told so, and returns the parameters of a posterior family (B, Q). A decoder takes codes (K, B,
+L) and returns the parameters of an observation model (K, B, P).
+"""
+
+from miwae.model.networks.dense import Dense, DenseLayer, LinearResidual
+
+__all__ = ["Dense", "DenseLayer", "LinearResidual"]

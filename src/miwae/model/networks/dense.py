@@ -1,0 +1,107 @@
+"""Dense networks."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from miwae.errors import SettingsError
+from miwae.numerics import features_first, features_last
+
+__all__ = ["ACTIVATIONS", "Dense", "DenseLayer", "LinearResidual"]
+
+# Name: (function, initialiser): Glorot & Bengio (2010) where the activation is odd, He et al.
+# (2015) where it is one-sided, as in the paper's section 4.
+ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., Array]]] = {
+    "tanh": (jnp.tanh, jax.nn.initializers.glorot_uniform(in_axis=1, out_axis=0)),
+    "relu": (jax.nn.relu, jax.nn.initializers.he_normal(in_axis=1, out_axis=0)),
+    "silu": (jax.nn.silu, jax.nn.initializers.he_normal(in_axis=1, out_axis=0)),
+}
+
+
+class DenseLayer(eqx.Module):
+    """`weight @ a + bias`, features first: (n_in, ...) to (n_out, ...)."""
+
+    weight: Float[Array, "n_out n_in"]
+    bias: Float[Array, " n_out"]
+
+    def __call__(self, a: Float[Array, "n_in ..."]) -> Float[Array, "n_out ..."]:
+        """Apply the layer."""
+        bias = self.bias.reshape(-1, *[1] * (a.ndim - 1))
+        return jnp.tensordot(self.weight, a, axes=1) + bias
+
+
+class Dense(eqx.Module):
+    """A multi-layer perceptron on the last axis: (..., n_in) to (..., n_out).
+
+    Args:
+        n_in: number of inputs.
+        n_out: number of outputs.
+        n_hidden: units per hidden layer.
+        n_layers: number of hidden layers; 0 gives an affine map.
+        activation: "tanh", "relu" or "silu"; the initialisation follows from it.
+        residual: add the input of each hidden layer but the first to its output.
+        zero_last: start with a last layer of zeros, so that the network starts as zero.
+        key: for the initial weights.
+
+    Example:
+        >>> net = Dense(3, 2, n_hidden=8, n_layers=2, key=jax.random.key(0))
+        >>> net(jnp.ones((5, 4, 3))).shape
+        (5, 4, 2)
+    """
+
+    layers: tuple[DenseLayer, ...]
+    activation: str = eqx.field(static=True)
+    residual: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        *,
+        n_hidden: int = 128,
+        n_layers: int = 3,
+        activation: str = "tanh",
+        residual: bool = False,
+        zero_last: bool = False,
+        key: Key[Array, ""],
+    ) -> None:
+        if activation not in ACTIVATIONS:
+            raise SettingsError(
+                f"activation must be one of {', '.join(ACTIVATIONS)}, not {activation!r}"
+            )
+        initialise = ACTIVATIONS[activation][1]
+        # The last layer has no activation behind it: Glorot's variance.
+        initialise_last = ACTIVATIONS["tanh"][1]
+        widths = [n_in, *[n_hidden] * n_layers, n_out]
+        keys = jax.random.split(key, len(widths) - 1)
+        layers = []
+        for i, (a, b) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
+            last = i == len(widths) - 2
+            weight = (initialise_last if last else initialise)(keys[i], (b, a))
+            layers.append(DenseLayer(weight * (not (last and zero_last)), jnp.zeros(b)))
+        self.layers = tuple(layers)
+        self.activation = activation
+        self.residual = residual
+
+    def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
+        """Apply the network."""
+        function = ACTIVATIONS[self.activation][0]
+        h = features_first(a)
+        for i, layer in enumerate(self.layers[:-1]):
+            out = function(layer(h))
+            h = h + out if self.residual and i > 0 else out
+        return features_last(self.layers[-1](h))
+
+
+class LinearResidual(eqx.Module):
+    """An affine map plus a network: `A a + b + f(a)`."""
+
+    linear: DenseLayer
+    network: Dense
+
+    def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
+        """Apply both and add."""
+        return features_last(self.linear(features_first(a))) + self.network(a)

@@ -1,0 +1,22 @@
+"""Observation models p(x | z): one file per kind of feature."""
+
+from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.model.observations.continuous import LowRankNormal, Normal, Positive, StudentT
+from miwae.model.observations.discrete import Bernoulli, Categorical, Count, Ordinal
+from miwae.model.observations.heterogeneous import Heterogeneous, Part
+
+__all__ = [
+    "AbstractFactorized",
+    "AbstractObservation",
+    "Bernoulli",
+    "Categorical",
+    "Count",
+    "Heterogeneous",
+    "Linearisation",
+    "LowRankNormal",
+    "Normal",
+    "Ordinal",
+    "Part",
+    "Positive",
+    "StudentT",
+]

@@ -1,0 +1,252 @@
+"""Distributions q(z | x_obs) over the codes of a batch of rows.
+
+A proposal is a value: its parameters are arrays with the rows first, so that
+`jax.lax.stop_gradient` of a proposal is the proposal with fixed parameters. The gradient
+estimators rest on that.
+"""
+
+import abc
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from flowjax.distributions import Transformed
+from jaxtyping import Array, Float, Key
+from paramax import unwrap
+
+from miwae.errors import SettingsError
+from miwae.model.distributions import standard_student_t, student_t_log_prob
+from miwae.numerics import features_first, features_last
+from miwae.randomness import random_rows, split_key
+
+__all__ = [
+    "AbstractProposal",
+    "AffineStudentT",
+    "EllipticalNormal",
+    "EllipticalStudentT",
+    "Flow",
+    "Mixture",
+    "ProductNormal",
+    "ProductStudentT",
+]
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class AbstractProposal(eqx.Module):
+    """A reparametrised distribution for each of B rows.
+
+    `sample` must be a differentiable function of the parameters for a fixed key. It takes a single
+    key for the batch, or one for each row, which alone then decides what is drawn for that row.
+    """
+
+    @abc.abstractmethod
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """K draws for each row."""
+
+    @abc.abstractmethod
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Log-density of each code under its row's distribution."""
+
+    def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
+        """What `log_prob` of the draws lacks to be the density that importance weights divide by.
+
+        Zero for independent draws. A stratified sampler draws sample k from a part of the
+        distribution only, and returns the logarithm of that part's share over the share of samples
+        given to it.
+        """
+        return jnp.zeros((n_samples, 1))
+
+
+class ProductNormal(AbstractProposal):
+    """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
+
+    loc: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """Location plus scale times standard normals."""
+        loc, scale = features_first(self.loc), features_first(self.scale)
+        eps = random_rows(jax.random.normal, key, (loc.shape[0], n_samples, loc.shape[1]))
+        return features_last(loc[:, None] + scale[:, None] * eps)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Sum over the dimensions."""
+        loc, scale = features_first(self.loc)[:, None], features_first(self.scale)[:, None]
+        eps = (features_first(z) - loc) / scale
+        return jnp.sum(-0.5 * (eps * eps + LOG_2PI) - jnp.log(scale), axis=0)
+
+
+class ProductStudentT(AbstractProposal):
+    """Independent Student-t distributions, as in the paper's section 4.2."""
+
+    loc: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+    df: Float[Array, "B L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """Location plus scale times standard Student-t draws."""
+        loc, scale, df = map(features_first, (self.loc, self.scale, self.df))
+        shape = (loc.shape[0], n_samples, loc.shape[1])
+        eps = standard_student_t(key, df[:, None], shape)
+        return features_last(loc[:, None] + scale[:, None] * eps)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Sum over the dimensions."""
+        loc, scale, df = (features_first(a)[:, None] for a in (self.loc, self.scale, self.df))
+        t = (features_first(z) - loc) / scale
+        return jnp.sum(student_t_log_prob(t, df) - jnp.log(scale), axis=0)
+
+
+def _standard_normal(
+    key: Key[Array, "..."], n_samples: int, like: Float[Array, "B L"]
+) -> Float[Array, "K B L"]:
+    shape = (like.shape[1], n_samples, like.shape[0])
+    return features_last(random_rows(jax.random.normal, key, shape))
+
+
+def _whiten(
+    tril: Float[Array, "B L L"], centred: Float[Array, "K B L"]
+) -> tuple[Float[Array, "K B L"], Float[Array, " B"]]:
+    """`T^-1 (z - mu)` and `log |T|`."""
+    columns = jnp.moveaxis(centred, 0, -1)  # (B, L, K)
+    eps = jax.scipy.linalg.solve_triangular(tril, columns, lower=True)
+    log_det = jnp.sum(jnp.log(jnp.diagonal(tril, axis1=-2, axis2=-1)), axis=-1)
+    return jnp.moveaxis(eps, -1, 0), log_det
+
+
+class EllipticalNormal(AbstractProposal):
+    """Normal with full covariance `T T'`, T lower triangular."""
+
+    loc: Float[Array, "B L"]
+    tril: Float[Array, "B L L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """`mu + T eps`."""
+        eps = _standard_normal(key, n_samples, self.loc)
+        return self.loc[None] + jnp.einsum("blm,kbm->kbl", self.tril, eps)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """By forward substitution."""
+        eps, log_det = _whiten(self.tril, z - self.loc[None])
+        return -0.5 * jnp.sum(eps * eps + LOG_2PI, axis=-1) - log_det[None]
+
+
+class EllipticalStudentT(AbstractProposal):
+    """Multivariate Student-t with full scale `T T'` and one degree of freedom per row."""
+
+    loc: Float[Array, "B L"]
+    tril: Float[Array, "B L L"]
+    df: Float[Array, " B"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """A normal over the root of a gamma variable, with implicit gradients in `df`."""
+        key_eps, key_g = split_key(key, 2)
+        eps = _standard_normal(key_eps, n_samples, self.loc)
+        half = self.df / 2
+        if key_g.ndim == 0:
+            gamma = jax.random.gamma(key_g, half[None], (n_samples, *half.shape))
+        else:
+            one = lambda own, a: jax.random.gamma(own, a, (n_samples,))  # noqa: E731
+            gamma = jax.vmap(one, out_axes=1)(key_g, half)
+        scaled = eps / jnp.sqrt(gamma / half[None])[..., None]
+        return self.loc[None] + jnp.einsum("blm,kbm->kbl", self.tril, scaled)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """The multivariate t density."""
+        n_latent = z.shape[-1]
+        eps, log_det = _whiten(self.tril, z - self.loc[None])
+        df = self.df[None]
+        constant = (
+            jax.lax.lgamma((df + n_latent) / 2)
+            - jax.lax.lgamma(df / 2)
+            - 0.5 * n_latent * jnp.log(df * math.pi)
+        )
+        squared = jnp.sum(eps * eps, axis=-1)
+        return constant - 0.5 * (df + n_latent) * jnp.log1p(squared / df) - log_det[None]
+
+
+class Mixture(AbstractProposal):
+    """A mixture with stratified sampling: each component gives the same number of samples.
+
+    The weight of a sample from component c is multiplied by its share pi_c over 1/C, so that the
+    mean of the weights stays an unbiased estimate of p(x_obs), and the shares can be learned
+    although the choice of a component has no gradient (Morningstar et al., 2021).
+    """
+
+    components: tuple[AbstractProposal, ...]
+    log_shares: Float[Array, "B C"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """The draws of the components in turn: 0, 1, ..., C - 1, 0, 1, ..."""
+        count = len(self.components)
+        if n_samples % count:
+            raise SettingsError(
+                f"a mixture of {count} components needs a multiple of {count} samples, "
+                f"not {n_samples}"
+            )
+        keys = split_key(key, count)
+        draws = [
+            component.sample(k, n_samples // count)
+            for component, k in zip(self.components, keys, strict=True)
+        ]
+        return jnp.stack(draws, axis=1).reshape(n_samples, *draws[0].shape[1:])
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """The density of the mixture."""
+        terms = jnp.stack([component.log_prob(z) for component in self.components])
+        return jax.nn.logsumexp(terms + self.log_shares.T[:, None, :], axis=0)
+
+    def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
+        """`log(pi_c C)` for the component c of each draw."""
+        count = len(self.components)
+        return jnp.tile(self.log_shares.T + math.log(count), (n_samples // count, 1))
+
+
+class Flow(AbstractProposal):
+    """Location and scale of a normalising flow whose shape depends on a context."""
+
+    flow: Transformed  # on standard normals, with a condition
+    loc: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+    context: Float[Array, "B Q"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """Standard normals through the flow, moved and scaled."""
+        eps = _standard_normal(key, n_samples, self.loc)
+        transform = jax.vmap(jax.vmap(unwrap(self.flow).bijection.transform), in_axes=(0, None))
+        return self.loc[None] + self.scale[None] * transform(eps, self.context)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Through the inverse of the flow."""
+        eps = (z - self.loc[None]) / self.scale[None]
+        inner = self.flow.log_prob(eps, condition=self.context)
+        return inner - jnp.sum(jnp.log(self.scale), axis=-1)[None]
+
+
+class AffineStudentT(AbstractProposal):
+    """`z = centre + R (delta + scale * eps)` with independent Student-t `eps`.
+
+    `R = C^-T` for the Cholesky factor C of a posterior precision: with delta 0 and scale 1 the
+    draws have (but for their tails) the posterior of the linear-Gaussian core.
+    """
+
+    centre: Float[Array, "B L"]
+    cholesky: Float[Array, "B L L"]
+    delta: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+    df: Float[Array, "B L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """Back substitution on shifted and scaled Student-t draws."""
+        inner = ProductStudentT(self.delta, self.scale, self.df).sample(key, n_samples)
+        columns = jnp.moveaxis(inner, 0, -1)  # (B, L, K)
+        moved = jax.scipy.linalg.solve_triangular(self.cholesky, columns, lower=True, trans=1)
+        return self.centre[None] + jnp.moveaxis(moved, -1, 0)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """The density of `C' (z - centre)` plus `log |C|`."""
+        inner = jnp.einsum("bml,kbm->kbl", self.cholesky, z - self.centre[None])
+        log_det = jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
+        return ProductStudentT(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]

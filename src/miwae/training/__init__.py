@@ -1,0 +1,1 @@
+"""How a model is fitted: steps, runs, held-out cells, files."""

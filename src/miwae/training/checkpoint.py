@@ -1,0 +1,171 @@
+"""Files: safetensors with a JSON header. Loading one runs no code."""
+
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from miwae.errors import FileFormatError
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import TrainingState
+
+__all__ = ["load_checkpoint", "load_tree", "save_checkpoint", "save_tree"]
+
+FORMAT = "miwae"
+VERSION = "1"
+
+
+def _is_key(leaf: Any) -> bool:
+    return eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _named_arrays(tree: PyTree) -> dict[str, Any]:
+    """The arrays of a pytree by their place in it."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_array))
+    return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+
+
+def _as_numpy(leaf: Any) -> np.ndarray:
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+
+
+def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
+    """Write the arrays of a pytree and a JSON header to one file, atomically.
+
+    The file appears whole or not at all: it is written beside its place and then renamed.
+    """
+    path = Path(path)
+    arrays = {
+        name: np.ascontiguousarray(_as_numpy(leaf)) for name, leaf in _named_arrays(tree).items()
+    }
+    metadata = {"format": FORMAT, "version": VERSION, "header": json.dumps(header)}
+    data = to_bytes(arrays, metadata)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_tree(path: str | Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
+    """Read what `save_tree` wrote into a pytree of the same structure.
+
+    Args:
+        path: the file.
+        like: a pytree with the structure, shapes and kinds that the file must have.
+
+    Returns:
+        The pytree with the arrays of the file, and the header.
+
+    Raises:
+        FileFormatError: not such a file, truncated, or of another structure.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise FileFormatError(f"{path} is a safetensors file, but not one of miwae")
+            if metadata.get("version") != VERSION:
+                raise FileFormatError(
+                    f"{path} has format version {metadata.get('version')}; this version of miwae "
+                    f"reads version {VERSION}"
+                )
+            header = json.loads(metadata["header"])
+            expected = _named_arrays(like)
+            _check_names(path, set(expected), set(file.keys()))
+            loaded = {
+                name: _restored(path, name, file.get_slice(name), leaf)
+                for name, leaf in expected.items()
+            }
+    except (SafetensorError, json.JSONDecodeError, KeyError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"{path} is truncated or not a miwae file: {error}") from error
+    leaves, structure = jax.tree_util.tree_flatten_with_path(eqx.filter(like, eqx.is_array))
+    restored = jax.tree_util.tree_unflatten(
+        structure, [loaded[jax.tree_util.keystr(place)] for place, _ in leaves]
+    )
+    return eqx.combine(restored, eqx.filter(like, eqx.is_array, inverse=True)), header
+
+
+def _check_names(path: str | Path, expected: set[str], found: set[str]) -> None:
+    for what, names in (("lacks", expected - found), ("has the unknown", found - expected)):
+        if names:
+            raise FileFormatError(
+                f"{path} belongs to another model: it {what} array {min(names)} "
+                f"({len(names)} such arrays)"
+            )
+
+
+def _restored(path: str | Path, name: str, stored: Any, like: Any) -> Any:
+    """Read one array, after its shape and kind have been compared with what is expected."""
+    wanted = _as_numpy(like)
+    shape = tuple(stored.get_shape())
+    if shape != wanted.shape:
+        raise FileFormatError(
+            f"{path} belongs to another model: {name} has shape {shape}, expected {wanted.shape}"
+        )
+    array = stored[...]
+    if array.dtype != wanted.dtype:
+        raise FileFormatError(f"{path}: {name} has type {array.dtype}, expected {wanted.dtype}")
+    if _is_key(like):
+        return jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(like))
+    return jnp.asarray(array)
+
+
+def save_checkpoint(
+    path: str | Path,
+    state: TrainingState,
+    settings: TrainingSettings,
+    history: Sequence[Sequence[Any]],
+) -> None:
+    """Write a training state, its settings and its history."""
+    header = {
+        "kind": "checkpoint",
+        "settings": dataclasses.asdict(settings),
+        "history": [list(record) for record in history],
+    }
+    save_tree(path, state, header)
+
+
+def load_checkpoint(
+    path: str | Path, like: TrainingState, settings: TrainingSettings
+) -> tuple[TrainingState, list[list[Any]]]:
+    """Read a training state and its history.
+
+    Raises:
+        FileFormatError: the file is of another kind, model or run.
+    """
+    state, header = load_tree(path, like)
+    if header.get("kind") != "checkpoint":
+        raise FileFormatError(f"{path} is not a checkpoint")
+    saved, own = header.get("settings", {}), dataclasses.asdict(settings)
+    may_differ = (
+        {"max_steps", "max_seconds", "patience"}
+        if settings.schedule == "constant"
+        else {
+            "max_seconds",
+            "patience",
+        }
+    )
+    for name in own:
+        if name not in may_differ and saved.get(name) != own[name]:
+            raise FileFormatError(
+                f"{path} was written with {name}={saved.get(name)!r}, but this run has "
+                f"{name}={own[name]!r}: use the same settings, or another file"
+            )
+    return state, header["history"]

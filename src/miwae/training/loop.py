@@ -1,0 +1,317 @@
+"""Training runs: offline on an array, online on a stream, and refitting an amortizer."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.arrays import require_trainable
+from miwae.errors import DivergenceError
+from miwae.model.latent import Autoencoder, check_data
+from miwae.training.checkpoint import load_checkpoint, save_checkpoint
+from miwae.training.holdout import HeldOutScore, hold_out, score_held_out
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import TrainingState, initial_state
+from miwae.training.steps import Advanced, Batch, advance, step_on
+
+__all__ = ["Fitted", "Progress", "Record", "fit", "fit_stream"]
+
+EVALUATION_BLOCK = 128  # rows
+RETRY = 2**30  # folded into the key of a run after a rollback; steps never come so far
+
+
+class Record(NamedTuple):
+    """One line of a run's history."""
+
+    step: int
+    bound: float  # mean over the rows and steps since the last record: larger is better
+    log_density: float | None  # of held-out cells, None where none are held out
+    error: float | None  # mean squared error on held-out cells
+    step_scale: float
+    seconds: float
+
+
+class Progress(NamedTuple):
+    """What a callback is told: before compilation, and after each evaluation."""
+
+    phase: Literal["compiling", "training", "done"]
+    step: int
+    max_steps: int
+    record: Record | None
+
+
+class Fitted(NamedTuple):
+    """The result of a run."""
+
+    autoencoder: Autoencoder  # the best state by held-out cells, or the last
+    state: TrainingState  # to go on from
+    history: tuple[Record, ...]
+    events: tuple[str, ...]  # every automatic decision, in words
+
+
+class _Evaluation(NamedTuple):
+    """Rows with held-out cells, padded to whole blocks."""
+
+    x: Float[Array, "N D"]
+    observed: Bool[Array, "N D"]
+    held_out: Bool[Array, "N D"]
+    key: Key[Array, ""]
+
+    def score(self, autoencoder: Autoencoder, settings: TrainingSettings) -> HeldOutScore:
+        return score_held_out(
+            autoencoder,
+            self.x,
+            self.observed,
+            self.held_out,
+            self.key,
+            settings.evaluation_samples,
+            EVALUATION_BLOCK,
+        )
+
+
+def _evaluation(
+    x: np.ndarray,
+    observed: np.ndarray,
+    settings: TrainingSettings,
+    rng: np.random.Generator,
+    key: Key[Array, ""],
+) -> tuple[_Evaluation | None, Bool[np.ndarray, "N D"]]:
+    """Hold cells out; return them and the cells that training may see."""
+    if settings.held_out == 0:
+        return None, observed
+    held = hold_out(observed, settings.held_out, rng)
+    if not held.any():
+        return None, observed
+    rows = np.flatnonzero(held.any(axis=1))
+    rows = rng.permutation(rows)[: settings.evaluation_rows]
+    padding = ((0, -len(rows) % EVALUATION_BLOCK), (0, 0))
+    remaining = observed & ~held
+    padded = lambda a: jnp.asarray(np.pad(a[rows], padding))  # noqa: E731
+    return _Evaluation(padded(x), padded(remaining), padded(held), key), remaining
+
+
+def _judged(
+    state: TrainingState, score: HeldOutScore | None, settings: TrainingSettings
+) -> TrainingState:
+    """Keep the best state; count evaluations since the monitor improved by the threshold."""
+    where = lambda s: (s.best, s.best_score, s.reference_score, s.waited)  # noqa: E731
+    if score is None:
+        return eqx.tree_at(lambda s: s.best, state, state.autoencoder)
+    value = score.log_density if settings.monitor == "log_density" else -score.error
+    is_best = bool(value > state.best_score)
+    margin = settings.min_improvement * jnp.abs(state.reference_score)
+    first = bool(jnp.isneginf(state.reference_score))
+    improved = first or bool(value > state.reference_score + margin)
+    return eqx.tree_at(
+        where,
+        state,
+        (
+            state.autoencoder if is_best else state.best,
+            value if is_best else state.best_score,
+            value if improved else state.reference_score,
+            jnp.zeros_like(state.waited) if improved else state.waited + 1,
+        ),
+    )
+
+
+class _Guard:
+    """Sends a run back to its last good state, a bounded number of times."""
+
+    def __init__(self, settings: TrainingSettings, cells_per_row: float) -> None:
+        self.settings = settings
+        self.allowed_fall = settings.divergence * cells_per_row
+        self.best = -np.inf
+        self.rollbacks = 0
+        self.events: list[str] = []
+
+    def accept(self, good: TrainingState, new: Advanced) -> TrainingState | None:
+        """The new state, or None if `retry(good)` has to take its place."""
+        bound = float(new.bound)
+        if bool(new.finite) and bound > self.best - self.allowed_fall:
+            self.best = max(self.best, bound)
+            return new.state
+        self.rollbacks += 1
+        what = "diverged" if bool(new.finite) else "met values that are not finite"
+        where = f"between steps {int(good.step)} and {int(new.state.step)}"
+        if self.rollbacks > self.settings.max_rollbacks:
+            raise DivergenceError(
+                f"training {what} {where} (mean bound {bound:.4g}), after "
+                f"{self.settings.max_rollbacks} attempts with a smaller step; lower learning_rate "
+                f"(now {self.settings.learning_rate:g}) or clip, and check the scaling of x"
+            )
+        self.events.append(f"training {what} {where}: went back and halved the step")
+        return None
+
+    def retry(self, good: TrainingState) -> TrainingState:
+        """The last good state, with half the step and other random numbers."""
+        return eqx.tree_at(
+            lambda s: (s.step_scale, s.key),
+            good,
+            (good.step_scale * 0.5, jax.random.fold_in(good.key, RETRY + self.rollbacks)),
+        )
+
+
+def fit(
+    autoencoder: Autoencoder,
+    x: object,
+    observed: object = None,
+    *,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    callback: Callable[[Progress], None] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Fitted:
+    """Train an autoencoder on incomplete rows.
+
+    Args:
+        autoencoder: with its initial weights.
+        x: rows; NaN where missing, unless `observed` says so.
+        observed: True where a cell was seen.
+        settings: of the run.
+        key: for held-out cells, minibatches and codes.
+        callback: told before compilation and after each evaluation.
+        checkpoint: a file written after each evaluation. Where it exists, the run goes on from it
+            and ends where it would have ended without the interruption, bit for bit.
+
+    Returns:
+        The best state by held-out cells (or the last, where none are held out), and the history.
+
+    Raises:
+        DataError: data that cannot be learned from.
+        DivergenceError: more rollbacks than allowed.
+        FileFormatError: a checkpoint of another run.
+    """
+    values, seen = check_data(autoencoder, x, observed)
+    require_trainable(seen)
+    key_state, key_hold, key_score = jax.random.split(key, 3)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
+    evaluation, remaining = _evaluation(values, seen, settings, rng, key_score)
+    state = initial_state(autoencoder, settings, key_state, len(values))
+    history: list[Record] = []
+    if checkpoint is not None and Path(checkpoint).exists():
+        state, saved = load_checkpoint(checkpoint, state, settings)
+        history = [Record(*record) for record in saved]
+    report = callback or (lambda progress: None)
+    guard = _Guard(settings, remaining.sum() / len(values))
+    before = history[-1].seconds if history else 0.0
+    start = time.monotonic()
+    elapsed = lambda: before + time.monotonic() - start  # noqa: E731
+
+    def record(bound: float, score: HeldOutScore | None) -> Record:
+        return Record(
+            int(state.step),
+            bound,
+            None if score is None else float(score.log_density),
+            None if score is None else float(score.error),
+            float(state.step_scale),
+            elapsed(),
+        )
+
+    data = (jnp.asarray(values), jnp.asarray(remaining))
+    report(Progress("compiling", int(state.step), settings.max_steps, None))
+    if evaluation is not None and not history:
+        score = evaluation.score(state.autoencoder, settings)
+        state = _judged(state, score, settings)
+        history.append(record(float("nan"), score))
+    while (stop := _reason_to_stop(state, settings, elapsed(), evaluation)) is None:
+        n_steps = min(settings.evaluate_every, settings.max_steps - int(state.step))
+        new = advance(state, *data, settings, jnp.asarray(n_steps))
+        accepted = guard.accept(state, new)
+        if accepted is None:
+            state = guard.retry(state)
+            continue
+        score = None if evaluation is None else evaluation.score(accepted.autoencoder, settings)
+        state = _judged(accepted, score, settings)
+        history.append(record(float(new.bound), score))
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, state, settings, history)
+        report(Progress("training", int(state.step), settings.max_steps, history[-1]))
+    report(Progress("done", int(state.step), settings.max_steps, history[-1] if history else None))
+    return Fitted(state.best, state, tuple(history), (*guard.events, stop))
+
+
+def _reason_to_stop(
+    state: TrainingState,
+    settings: TrainingSettings,
+    seconds: float,
+    evaluation: _Evaluation | None,
+) -> str | None:
+    step = int(state.step)
+    if step >= settings.max_steps:
+        return f"stopped after {step} steps, the most allowed"
+    if settings.max_seconds is not None and seconds >= settings.max_seconds:
+        return f"stopped after {step} steps: max_seconds is used up"
+    if evaluation and settings.patience is not None and int(state.waited) >= settings.patience:
+        return (
+            f"stopped after {step} steps: held-out cells did not improve by "
+            f"{settings.min_improvement:g} in {settings.patience} evaluations"
+        )
+    return None
+
+
+def fit_stream(
+    state: TrainingState,
+    batches: Iterable[tuple[object, object] | object],
+    *,
+    settings: TrainingSettings,
+    callback: Callable[[Progress], None] | None = None,
+) -> Fitted:
+    """Learn online, from batches that never come back: the paper's requirement (b).
+
+    Each batch is cut into minibatches of `batch_size`, the last padded with rows of weight zero,
+    so that batches of any size use one compiled program. There are no held-out cells: the last
+    state is kept.
+
+    Args:
+        state: from `initial_state(..., n_rows=1)`, or from an earlier call.
+        batches: arrays, with NaN where missing, or pairs `(x, observed)`.
+        settings: of the run; `max_steps` only shapes the schedule.
+        callback: told after each batch.
+
+    Raises:
+        DataError: a batch that cannot be learned from; a column with nothing observed is no
+            obstacle.
+        DivergenceError: more rollbacks than allowed.
+    """
+    history: list[Record] = []
+    report = callback or (lambda progress: None)
+    guard: _Guard | None = None
+    start = time.monotonic()
+    for incoming in batches:
+        x, observed = incoming if isinstance(incoming, tuple) else (incoming, None)
+        values, seen = check_data(state.autoencoder, x, observed)
+        require_trainable(seen, columns=False)
+        guard = guard or _Guard(settings, float(seen.sum() / len(values)))
+        bounds = []
+        for first in range(0, len(values), settings.batch_size):
+            rows = slice(first, first + settings.batch_size)
+            batch = _padded(values[rows], seen[rows], settings.batch_size)
+            accepted = None
+            while accepted is None:
+                new = step_on(state, batch, settings)
+                accepted = guard.accept(state, new)
+                state = guard.retry(state) if accepted is None else accepted
+            bounds.append(float(new.bound))
+        seconds = time.monotonic() - start
+        scale = float(state.step_scale)
+        history.append(Record(int(state.step), float(np.mean(bounds)), None, None, scale, seconds))
+        report(Progress("training", int(state.step), settings.max_steps, history[-1]))
+    state = _judged(state, None, settings)
+    return Fitted(state.best, state, tuple(history), tuple(guard.events if guard else ()))
+
+
+def _padded(x: np.ndarray, observed: np.ndarray, n_rows: int) -> Batch:
+    padding = ((0, n_rows - len(x)), (0, 0))
+    row_weights = np.zeros(n_rows, dtype=np.float32)
+    row_weights[: len(x)] = 1 / len(x)
+    return Batch(
+        jnp.asarray(np.pad(x, padding)),
+        jnp.asarray(np.pad(observed, padding)),
+        jnp.asarray(row_weights),
+    )

@@ -1,0 +1,95 @@
+"""How to train: numbers and names, checked once."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from miwae.arrays import require_at_least
+from miwae.errors import SettingsError
+from miwae.inference.gradients import ESTIMATORS, Estimator, Objective
+
+__all__ = ["TrainingSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """Everything that decides a training run besides the data, the model and the key.
+
+    Attributes:
+        objective: the bound: "miwae", or "mvae" for the mean of one-sample bounds.
+        estimator: of the gradient: "dreg", "path" or "standard".
+        n_samples: K, codes per row and step.
+        batch_size: rows per step; at most the number of rows is used.
+        max_steps: gradient steps in all.
+        max_seconds: stop at the next evaluation after this time, None for no limit.
+        optimizer: "adam", or "adamw" with `weight_decay` on the weights of dense networks.
+        learning_rate: its largest value.
+        schedule: "constant", or "cosine" down to zero at `max_steps`.
+        warmup_steps: of linear growth before the schedule.
+        weight_decay: for "adamw".
+        clip: largest norm of the gradient.
+        evaluate_every: steps per compiled chunk; between chunks come evaluation, checkpoint and
+            callback.
+        held_out: share of the observed cells masked again to judge the model by; 0 for none.
+        monitor: what decides on the held-out cells: "log_density", or "error" (mean squared error
+            of the conditional means).
+        patience: evaluations without improvement before training stops, None for no early
+            stopping.
+        min_improvement: by which fraction of the best value the monitor has to improve to count: a
+            noisy one always finds "a new best".
+        evaluation_rows: at most so many rows with held-out cells are evaluated.
+        evaluation_samples: codes per row in an evaluation.
+        max_rollbacks: how often a run that meets NaN or diverges goes back to its last good state,
+            with half the step, before it gives up.
+        divergence: nats per observed cell below the best chunk so far that count as divergence.
+    """
+
+    objective: Objective = "miwae"
+    estimator: Estimator = "dreg"
+    n_samples: int = 20
+    batch_size: int = 64
+    max_steps: int = 2_000
+    max_seconds: float | None = None
+    optimizer: Literal["adam", "adamw"] = "adam"
+    learning_rate: float = 1e-3
+    schedule: Literal["constant", "cosine"] = "constant"
+    warmup_steps: int = 0
+    weight_decay: float = 1e-4
+    clip: float = 5.0
+    evaluate_every: int = 200
+    held_out: float = 0.0
+    monitor: Literal["log_density", "error"] = "log_density"
+    patience: int | None = 10
+    min_improvement: float = 1e-3
+    evaluation_rows: int = 1024
+    evaluation_samples: int = 100
+    max_rollbacks: int = 3
+    divergence: float = 10.0
+
+    def __post_init__(self) -> None:
+        require_at_least(
+            1,
+            n_samples=self.n_samples,
+            batch_size=self.batch_size,
+            max_steps=self.max_steps,
+            evaluate_every=self.evaluate_every,
+            evaluation_rows=self.evaluation_rows,
+            evaluation_samples=self.evaluation_samples,
+        )
+        require_at_least(0, warmup_steps=self.warmup_steps, max_rollbacks=self.max_rollbacks)
+        _require_one_of(("miwae", "mvae", "iwae", "vae"), objective=self.objective)
+        _require_one_of(ESTIMATORS, estimator=self.estimator)
+        _require_one_of(("adam", "adamw"), optimizer=self.optimizer)
+        _require_one_of(("constant", "cosine"), schedule=self.schedule)
+        _require_one_of(("log_density", "error"), monitor=self.monitor)
+        if not 0 <= self.held_out < 1:
+            raise SettingsError(f"held_out must be in [0, 1), not {self.held_out}")
+        if not self.learning_rate > 0:
+            raise SettingsError(f"learning_rate must be positive, not {self.learning_rate}")
+        if not self.clip > 0:
+            raise SettingsError(f"clip must be positive, not {self.clip}")
+
+
+def _require_one_of(names: tuple[str, ...], **settings: str) -> None:
+    for setting, value in settings.items():
+        if value not in names:
+            raise SettingsError(f"{setting} must be one of {', '.join(names)}, not {value!r}")

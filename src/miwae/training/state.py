@@ -1,0 +1,95 @@
+"""The state of a training run: a value that holds all that going on needs."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, Key, PyTree
+
+from miwae.errors import SettingsError
+from miwae.model.latent import Autoencoder
+from miwae.model.networks import Dense
+from miwae.training.settings import TrainingSettings
+
+__all__ = ["TrainingState", "initial_state", "optimizer"]
+
+
+class TrainingState(eqx.Module):
+    """Model, optimiser, randomness and what early stopping remembers."""
+
+    autoencoder: Autoencoder
+    optimizer_state: PyTree
+    key: Key[Array, ""]
+    step: Int[Array, ""]
+    order: Int[Array, " N"]  # of the rows in this epoch
+    step_scale: Float[Array, ""]  # 1, halved by each rollback
+    best: Autoencoder
+    best_score: Float[Array, ""]
+    reference_score: Float[Array, ""]  # what the next best has to beat by `min_improvement`
+    waited: Int[Array, ""]  # evaluations since the reference was beaten
+
+
+def _decayed(parameters: PyTree) -> PyTree:
+    """True for the weights of dense networks, which alone decay: biases and the core do not."""
+
+    def mark(node: PyTree) -> PyTree:
+        inside = isinstance(node, Dense)
+        return jax.tree.map(lambda a: inside and a.ndim == 2, node)
+
+    return jax.tree.map(mark, parameters, is_leaf=lambda node: isinstance(node, Dense))
+
+
+def optimizer(settings: TrainingSettings) -> optax.GradientTransformation:
+    """Clipping, Adam or AdamW, and the schedule, for a loss to be minimised."""
+    peak, warmup = settings.learning_rate, settings.warmup_steps
+    if settings.schedule == "cosine":
+        if warmup >= settings.max_steps:
+            raise SettingsError(
+                f"warmup_steps ({warmup}) must be below max_steps ({settings.max_steps})"
+            )
+        schedule = optax.warmup_cosine_decay_schedule(
+            0.0 if warmup else peak, peak, warmup, settings.max_steps
+        )
+    else:
+        schedule = optax.join_schedules(
+            [optax.linear_schedule(0.0, peak, max(warmup, 1)), optax.constant_schedule(peak)],
+            [warmup],
+        )
+    decay = (
+        [optax.add_decayed_weights(settings.weight_decay, mask=_decayed)]
+        if settings.optimizer == "adamw"
+        else []
+    )
+    return optax.chain(
+        optax.clip_by_global_norm(settings.clip),
+        optax.scale_by_adam(),
+        *decay,
+        optax.scale_by_learning_rate(schedule),
+    )
+
+
+def initial_state(
+    autoencoder: Autoencoder, settings: TrainingSettings, key: Key[Array, ""], n_rows: int
+) -> TrainingState:
+    """The state before the first step.
+
+    Args:
+        autoencoder: with its initial weights.
+        settings: of the run.
+        key: of any kind; training draws with the faster `rbg` generator, seeded from it.
+        n_rows: of the training data; 1 for a stream.
+    """
+    parameters = eqx.filter(autoencoder, eqx.is_inexact_array)
+    seed = jax.random.bits(key, (4,), dtype=jnp.uint32)
+    return TrainingState(
+        autoencoder=autoencoder,
+        optimizer_state=optimizer(settings).init(parameters),
+        key=jax.random.wrap_key_data(seed, impl="rbg"),
+        step=jnp.zeros((), dtype=jnp.int32),
+        order=jnp.arange(n_rows, dtype=jnp.int32),
+        step_scale=jnp.ones(()),
+        best=autoencoder,
+        best_score=jnp.full((), -jnp.inf),
+        reference_score=jnp.full((), -jnp.inf),
+        waited=jnp.zeros((), dtype=jnp.int32),
+    )

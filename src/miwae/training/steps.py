@@ -1,0 +1,145 @@
+"""The compiled part of training: one step, and many steps as one program."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from miwae.inference.gradients import BoundGradient, bound_and_gradient
+from miwae.model.latent import Autoencoder
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import TrainingState, optimizer
+
+__all__ = ["Advanced", "Batch", "advance", "step_on"]
+
+# A batch is cut into two halves whose programs do not depend on each other: XLA's CPU runtime then
+# runs them on two cores, where it leaves one idle on matrices of this size. The number is fixed,
+# not that of the machine's cores, so that results do not depend on where they are computed.
+SHARDS = 2
+SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
+
+
+SHUFFLE = 2**31 - 1  # folded into the key of a run; steps, folded in too, never come so far
+
+
+class Batch(NamedTuple):
+    """Rows, what was seen of them, and their weights in the loss."""
+
+    x: Float[Array, "B D"]
+    observed: Bool[Array, "B D"]
+    row_weights: Float[Array, " B"]
+
+
+class Advanced(NamedTuple):
+    """A state some steps later, the mean bound on the way, and whether all is still finite."""
+
+    state: TrainingState
+    bound: Float[Array, ""]
+    finite: Bool[Array, ""]
+
+
+def _gradient(
+    autoencoder: Autoencoder, batch: Batch, key: Key[Array, ""], settings: TrainingSettings
+) -> BoundGradient:
+    n_rows = batch.x.shape[0]
+    shards = SHARDS if n_rows % SHARDS == 0 and n_rows >= SHARDS * SMALLEST_SHARD else 1
+    keys = jax.random.split(key, shards)
+    parts = [
+        bound_and_gradient(
+            autoencoder,
+            x,
+            observed,
+            row_weights,
+            keys[i],
+            n_samples=settings.n_samples,
+            objective=settings.objective,
+            estimator=settings.estimator,
+        )
+        for i, (x, observed, row_weights) in enumerate(
+            zip(*[jnp.split(a, shards) for a in batch], strict=True)
+        )
+    ]
+    gradient = jax.tree.map(lambda *a: sum(a), *[part.gradient for part in parts])
+    return BoundGradient(jnp.concatenate([part.bound for part in parts]), gradient)
+
+
+def _step(
+    state: TrainingState, batch: Batch, settings: TrainingSettings
+) -> tuple[TrainingState, Float[Array, ""]]:
+    """One gradient step, and the weighted bound before it."""
+    key = jax.random.fold_in(state.key, state.step)
+    bound, gradient = _gradient(state.autoencoder, batch, key, settings)
+    parameters, static = eqx.partition(state.autoencoder, eqx.is_inexact_array)
+    loss_gradient = jax.tree.map(jnp.negative, gradient)
+    updates, optimizer_state = optimizer(settings).update(
+        loss_gradient, state.optimizer_state, parameters
+    )
+    moved = jax.tree.map(lambda p, u: p + state.step_scale * u, parameters, updates)
+    state = eqx.tree_at(
+        lambda s: (s.autoencoder, s.optimizer_state, s.step),
+        state,
+        (eqx.combine(moved, static), optimizer_state, state.step + 1),
+    )
+    return state, jnp.sum(bound * batch.row_weights)
+
+
+def _all_finite(tree: PyTree) -> Bool[Array, ""]:
+    leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+
+
+def _next_rows(state: TrainingState, batch_size: int) -> tuple[Int[Array, " N"], Int[Array, " B"]]:
+    """The order of this epoch and the rows of this step.
+
+    Each epoch has a new order. Where the batch size does not divide the number of rows, the last
+    few of the order wait for the next epoch, each time others.
+    """
+    n_rows = state.order.shape[0]
+    per_epoch = n_rows // batch_size
+    epoch, place = jnp.divmod(state.step, per_epoch)
+    key = jax.random.fold_in(jax.random.fold_in(state.key, SHUFFLE), epoch)
+    order = jax.lax.cond(
+        place == 0,
+        lambda: jax.random.permutation(key, n_rows).astype(state.order.dtype),
+        lambda: state.order,
+    )
+    return order, jax.lax.dynamic_slice(order, (place * batch_size,), (batch_size,))
+
+
+@eqx.filter_jit
+def advance(
+    state: TrainingState,
+    x: Float[Array, "N D"],
+    observed: Bool[Array, "N D"],
+    settings: TrainingSettings,
+    n_steps: Int[Array, ""],
+) -> Advanced:
+    """Take many steps on shuffled minibatches, as one compiled program.
+
+    The number of steps is an argument of the program, not a part of it: one compilation serves
+    them all.
+    """
+    batch_size = min(settings.batch_size, x.shape[0])
+    row_weights = jnp.full(batch_size, 1 / batch_size)
+    arrays, static = eqx.partition(state, eqx.is_array)
+
+    def body(_: int, carry: tuple[PyTree, Float[Array, ""]]) -> tuple[PyTree, Float[Array, ""]]:
+        state = eqx.combine(carry[0], static)
+        order, rows = _next_rows(state, batch_size)
+        state = eqx.tree_at(lambda s: s.order, state, order)
+        state, bound = _step(state, Batch(x[rows], observed[rows], row_weights), settings)
+        return eqx.filter(state, eqx.is_array), carry[1] + bound
+
+    arrays, total = jax.lax.fori_loop(0, n_steps, body, (arrays, jnp.zeros(())))
+    state = eqx.combine(arrays, static)
+    bound = total / n_steps
+    return Advanced(state, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
+
+
+@eqx.filter_jit
+def step_on(state: TrainingState, batch: Batch, settings: TrainingSettings) -> Advanced:
+    """Take one step on a batch that is given and need not come back."""
+    state, bound = _step(state, batch, settings)
+    return Advanced(state, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
