@@ -97,9 +97,16 @@ class VampPrior(AbstractPrior):
 
     n_latent: int = eqx.field(static=True)
     pseudo_inputs: Float[Array, "C E"]
+    own: AbstractAmortizer | None = None  # used instead of the model's, where the prior is fixed
 
-    def _components(self, amortizer: AbstractAmortizer) -> AbstractProposal:
-        return amortizer(self.pseudo_inputs, jnp.ones(self.pseudo_inputs.shape, dtype=bool))
+    def _posterior(
+        self, inputs: Float[Array, "C E"], amortizer: AbstractAmortizer
+    ) -> AbstractProposal:
+        return (self.own or amortizer)(inputs, jnp.ones(inputs.shape, dtype=bool))
+
+    def fixed(self, amortizer: AbstractAmortizer) -> "VampPrior":
+        """The same distribution, whatever becomes of the amortizer."""
+        return VampPrior(self.n_latent, self.pseudo_inputs, self.own or amortizer)
 
     def log_prob(
         self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
@@ -108,7 +115,7 @@ class VampPrior(AbstractPrior):
         n_components = self.pseudo_inputs.shape[0]
         shape = (z.shape[0] * z.shape[1], n_components, z.shape[2])
         each = jnp.broadcast_to(z.reshape(-1, 1, z.shape[2]), shape)
-        terms = self._components(amortizer).log_prob(each)
+        terms = self._posterior(self.pseudo_inputs, amortizer).log_prob(each)
         return logmeanexp(terms, axis=1).reshape(z.shape[:2])
 
     def sample(
@@ -118,7 +125,7 @@ class VampPrior(AbstractPrior):
         key_c, key_z = jax.random.split(key)
         chosen = jax.random.randint(key_c, (n_samples,), 0, self.pseudo_inputs.shape[0])
         rows = self.pseudo_inputs[chosen]
-        return amortizer(rows, jnp.ones(rows.shape, dtype=bool)).sample(key_z, 1)[0]
+        return self._posterior(rows, amortizer).sample(key_z, 1)[0]
 
 
 class FlowPrior(AbstractPrior):

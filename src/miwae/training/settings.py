@@ -17,6 +17,7 @@ class TrainingSettings:
     Attributes:
         objective: the bound: "miwae", or "mvae" for the mean of one-sample bounds.
         estimator: of the gradient: "dreg", "path" or "standard".
+        trained: "all", or "amortizer" to keep the generative model as it is.
         n_samples: K, codes per row and step.
         batch_size: rows per step; at most the number of rows is used.
         max_steps: gradient steps in all.
@@ -45,6 +46,7 @@ class TrainingSettings:
 
     objective: Objective = "miwae"
     estimator: Estimator = "dreg"
+    trained: Literal["all", "amortizer"] = "all"
     n_samples: int = 20
     batch_size: int = 64
     max_steps: int = 2_000
@@ -77,6 +79,7 @@ class TrainingSettings:
         )
         require_at_least(0, warmup_steps=self.warmup_steps, max_rollbacks=self.max_rollbacks)
         _require_one_of(("miwae", "mvae", "iwae", "vae"), objective=self.objective)
+        _require_one_of(("all", "amortizer"), trained=self.trained)
         _require_one_of(ESTIMATORS, estimator=self.estimator)
         _require_one_of(("adam", "adamw"), optimizer=self.optimizer)
         _require_one_of(("constant", "cosine"), schedule=self.schedule)

@@ -65,6 +65,13 @@ def _gradient(
     return BoundGradient(jnp.concatenate([part.bound for part in parts]), gradient)
 
 
+def _without_generative(tree: PyTree) -> PyTree:
+    """Gradients or updates with zeros for the generative model."""
+    return eqx.tree_at(
+        lambda t: t.generative, tree, replace_fn=lambda t: jax.tree.map(jnp.zeros_like, t)
+    )
+
+
 def _step(
     state: TrainingState, batch: Batch, settings: TrainingSettings
 ) -> tuple[TrainingState, Float[Array, ""]]:
@@ -72,11 +79,12 @@ def _step(
     key = jax.random.fold_in(state.key, state.step)
     bound, gradient = _gradient(state.autoencoder, batch, key, settings)
     parameters, static = eqx.partition(state.autoencoder, eqx.is_inexact_array)
-    loss_gradient = jax.tree.map(jnp.negative, gradient)
+    keep = (lambda tree: tree) if settings.trained == "all" else _without_generative
+    loss_gradient = keep(jax.tree.map(jnp.negative, gradient))
     updates, optimizer_state = optimizer(settings).update(
         loss_gradient, state.optimizer_state, parameters
     )
-    moved = jax.tree.map(lambda p, u: p + state.step_scale * u, parameters, updates)
+    moved = jax.tree.map(lambda p, u: p + state.step_scale * u, parameters, keep(updates))
     state = eqx.tree_at(
         lambda s: (s.autoencoder, s.optimizer_state, s.step),
         state,
