@@ -5,7 +5,7 @@ Both alternate between codes and missing cells, and both propose codes from q(z 
 p(z | x).
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -80,7 +80,7 @@ def gibbs(
     *,
     key: Key[Array, ""],
     n_steps: int,
-    scheme: Literal["pseudo-gibbs", "metropolis-within-gibbs"] = "metropolis-within-gibbs",
+    scheme: str = "metropolis-within-gibbs",
 ) -> Chain:
     """Draw completions of incomplete rows by a Markov chain.
 

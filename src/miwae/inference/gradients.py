@@ -13,7 +13,7 @@ the log-weights (for MIWAE, the normalised weights):
 The three differ for the parameters of the proposal only.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,11 +25,9 @@ from miwae.inference.weights import log_weights
 from miwae.model.latent import Autoencoder
 from miwae.model.proposals import Mixture
 
-__all__ = ["ESTIMATORS", "BoundGradient", "Estimator", "Objective", "bound_and_gradient"]
+__all__ = ["ESTIMATORS", "BoundGradient", "bound_and_gradient"]
 
-Objective = Literal["miwae", "mvae", "iwae", "vae"]
-Estimator = Literal["standard", "path", "dreg"]
-ESTIMATORS: tuple[Estimator, ...] = ("standard", "path", "dreg")
+ESTIMATORS = ("standard", "path", "dreg")
 
 
 class BoundGradient(NamedTuple):
@@ -47,8 +45,8 @@ def bound_and_gradient(
     key: Key[Array, ""],
     *,
     n_samples: int,
-    objective: Objective = "miwae",
-    estimator: Estimator = "dreg",
+    objective: str = "miwae",
+    estimator: str = "dreg",
 ) -> BoundGradient:
     """The bound of each row, and the gradient of `sum(row_weights * bound)`.
 

@@ -181,7 +181,7 @@ def _advance(
 ) -> tuple[_Slots, Bool[Array, " B"]]:
     """Draw blocks of codes in every slot, and tell which rows have enough."""
 
-    def body(_: int, slots: _Slots) -> _Slots:
+    def body(_: Int[Array, ""], slots: _Slots) -> _Slots:
         key_z, key_h = split_key(_block_keys(slots), 2)
         z, log_w = draw(autoencoder, slots.x, slots.observed, key_z, BLOCK)
         place = slots.running.count[None, :] + jnp.arange(BLOCK)[:, None]

@@ -84,8 +84,9 @@ class StudentT(dist.Distribution):
     ) -> Float[Array, "..."]:
         """Draw by Bailey's formula."""
         assert key is not None
-        eps = standard_student_t(key, self.df, self.shape(sample_shape))
-        return self.loc + self.scale * eps
+        shape = self.shape(sample_shape)
+        df, loc, scale = (jnp.broadcast_to(a, shape) for a in (self.df, self.loc, self.scale))
+        return loc + scale * standard_student_t(key, df, shape)
 
     def log_prob(
         self, value: Float[Array, "..."], intermediates: None = None

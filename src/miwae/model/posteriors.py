@@ -119,7 +119,8 @@ class FullStudentTPosterior(AbstractPosterior):
     def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
         """Split into locations, a triangle and degrees of freedom."""
         loc, raw, tail = jnp.split(kappa, [self.n_latent, self.n_parameters - 1], axis=-1)
-        return proposals.EllipticalStudentT(loc, _tril(raw, self.n_latent), _df(tail[:, 0]))
+        tril, df = _tril(raw, self.n_latent), _df(jnp.squeeze(tail, -1))
+        return proposals.EllipticalStudentT(loc, tril, df)
 
 
 class MixturePosterior(AbstractPosterior):

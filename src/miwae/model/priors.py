@@ -77,10 +77,10 @@ class MixturePrior(AbstractPrior):
         self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
     ) -> Float[Array, "K B"]:
         """Log-sum-exp over the components."""
-        scale = jnp.exp(self.log_scale)
-        eps = (z[:, :, None, :] - self.loc) / scale
-        terms = jnp.sum(-0.5 * (eps**2 + LOG_2PI) - self.log_scale, axis=-1)
-        return jax.nn.logsumexp(terms + jax.nn.log_softmax(self.logits), axis=-1)
+        loc, log_scale = self.loc[None, None], self.log_scale[None, None]
+        eps = (z[:, :, None, :] - loc) / jnp.exp(log_scale)
+        terms = jnp.sum(-0.5 * (eps**2 + LOG_2PI) - log_scale, axis=-1)
+        return jax.nn.logsumexp(terms + jax.nn.log_softmax(self.logits)[None, None], axis=-1)
 
     def sample(
         self, key: Key[Array, ""], n_samples: int, amortizer: AbstractAmortizer

@@ -221,7 +221,7 @@ class Flow(AbstractProposal):
     def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
         """Through the inverse of the flow."""
         eps = (z - self.loc[None]) / self.scale[None]
-        inner = self.flow.log_prob(eps, condition=self.context)
+        inner = self.flow.log_prob(eps, condition=self.context[None])
         return inner - jnp.sum(jnp.log(self.scale), axis=-1)[None]
 
 

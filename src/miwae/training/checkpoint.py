@@ -47,7 +47,7 @@ def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
     """
     path = Path(path)
     arrays = {
-        name: np.ascontiguousarray(_as_numpy(leaf)) for name, leaf in _named_arrays(tree).items()
+        name: np.asarray(_as_numpy(leaf), order="C") for name, leaf in _named_arrays(tree).items()
     }
     metadata = {"format": FORMAT, "version": VERSION, "header": json.dumps(header)}
     data = to_bytes(arrays, metadata)

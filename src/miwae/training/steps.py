@@ -133,7 +133,9 @@ def advance(
     row_weights = jnp.full(batch_size, 1 / batch_size)
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def body(_: int, carry: tuple[PyTree, Float[Array, ""]]) -> tuple[PyTree, Float[Array, ""]]:
+    def body(
+        _: Int[Array, ""], carry: tuple[PyTree, Float[Array, ""]]
+    ) -> tuple[PyTree, Float[Array, ""]]:
         state = eqx.combine(carry[0], static)
         order, rows = _next_rows(state, batch_size)
         state = eqx.tree_at(lambda s: s.order, state, order)

@@ -208,7 +208,7 @@ class LowRankNormal(AbstractObservation):
         seen = observed[None]
         residual = jnp.where(seen, (jnp.where(observed, x, 0.0)[None] - loc) / scale, 0.0)
         scaled = jnp.where(seen[..., None], loadings / scale[..., None], 0.0)
-        precision = jnp.eye(self.rank) + jnp.einsum("kbdr,kbds->kbrs", scaled, scaled)
+        precision = jnp.eye(self.rank)[None, None] + jnp.einsum("kbdr,kbds->kbrs", scaled, scaled)
         cholesky = jnp.linalg.cholesky(precision)
         projected = jnp.einsum("kbdr,kbd->kbr", scaled, residual)[..., None]
         half = jax.scipy.linalg.solve_triangular(cholesky, projected, lower=True)

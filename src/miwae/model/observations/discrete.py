@@ -19,7 +19,7 @@ __all__ = ["Bernoulli", "Categorical", "Count", "Ordinal"]
 # Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
 RARE = 0.02
 
-# The rate of a count is exp(eta); beyond this a float overflows and so does its gradient.
+# The rate of a count is exp(eta); beyond these limits a float and its gradient overflow.
 LOG_RATE_LIMIT = 20.0
 
 IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
@@ -79,7 +79,7 @@ class Count(AbstractFactorized):
     def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
         """Negative binomial by its mean."""
         log_rate, raw = jnp.split(eta, 2)
-        rate = jnp.exp(jnp.minimum(log_rate, LOG_RATE_LIMIT))
+        rate = jnp.exp(jnp.clip(log_rate, -LOG_RATE_LIMIT, LOG_RATE_LIMIT))
         return dist.NegativeBinomial2(rate, self.concentration_floor + jax.nn.softplus(raw))
 
     def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
@@ -109,7 +109,7 @@ class AbstractCoded(AbstractObservation):
         """Log-probability of each code."""
 
     @abc.abstractmethod
-    def indicators(self, codes: Float[Array, "... D"]) -> Float[Array, "... CD"]:
+    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
         """The inputs and statistics of codes, laid out in blocks of D."""
 
     @property
@@ -198,10 +198,10 @@ class Categorical(AbstractCoded):
         """One-hot."""
         return self.most * self.n_features
 
-    def indicators(self, codes: Float[Array, "... D"]) -> Float[Array, "... CD"]:
+    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
         """One-hot."""
-        hot = codes[..., None, :] == jnp.arange(self.most, dtype=codes.dtype)[:, None]
-        return hot.reshape(*codes.shape[:-1], -1).astype(codes.dtype)
+        hot = codes[:, None, :] == jnp.arange(self.most, dtype=codes.dtype)[None, :, None]
+        return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
 
     def log_probabilities(self, eta: Float[Array, "P K B"]) -> Float[Array, "C D K B"]:
         """Softmax over the categories that exist."""
@@ -260,10 +260,10 @@ class Ordinal(AbstractCoded):
         """An indicator for each threshold."""
         return (self.most - 1) * self.n_features
 
-    def indicators(self, codes: Float[Array, "... D"]) -> Float[Array, "... CD"]:
+    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
         """Thermometer."""
-        hot = codes[..., None, :] > jnp.arange(self.most - 1, dtype=codes.dtype)[:, None]
-        return hot.reshape(*codes.shape[:-1], -1).astype(codes.dtype)
+        hot = codes[:, None, :] > jnp.arange(self.most - 1, dtype=codes.dtype)[None, :, None]
+        return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
 
     def thresholds(self, eta: Float[Array, "P K B"]) -> Float[Array, "C1 D K B"]:
         """The increasing `t_0, ..., t_{C-2}`."""
@@ -307,8 +307,8 @@ class Ordinal(AbstractCoded):
         p = jnp.clip(mean.reshape(m, d), RARE, 1 - RARE)
         t = -jax.scipy.special.logit(p)
         gaps = jnp.maximum(jnp.diff(t, axis=0), 0.05)
-        weight = jnp.where(exists, _logit_slope(p), 0.0) / exists.sum(0)
+        weight = jnp.where(exists, _logit_slope(p), 0.0) / exists.sum(0)[None]
         shift = jnp.sum(weight * p, axis=0)
         slope = jnp.zeros((m, d, m, d)).at[0, jnp.arange(d), :, jnp.arange(d)].set(-weight.T)
-        offset = jnp.concatenate([t[:1] + shift, softplus_inverse(gaps)])
+        offset = jnp.concatenate([t[:1] + shift[None], softplus_inverse(gaps)])
         return Linearisation(slope.reshape(m * d, m * d), offset.reshape(-1))

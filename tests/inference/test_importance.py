@@ -1,0 +1,140 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy import stats
+
+from miwae.inference import importance
+
+LOG_W = jax.random.normal(jax.random.key(0), (50, 4)) * 2
+H = jax.random.normal(jax.random.key(1), (50, 4, 3)) + 5.0
+
+
+def test_equal_weights_give_plain_statistics():
+    flat = jnp.full((50, 4), -700.0)
+    np.testing.assert_allclose(importance.self_normalised_mean(flat, H), H.mean(0), rtol=1e-5)
+    expected = np.std(H, axis=0) / np.sqrt(50)
+    np.testing.assert_allclose(importance.standard_error(flat, H), expected, rtol=1e-3)
+    np.testing.assert_allclose(importance.effective_sample_size(flat), 50, rtol=1e-5)
+
+
+def test_a_single_heavy_sample_is_worth_one():
+    log_w = jnp.zeros((50, 1)).at[7].set(60.0)
+    np.testing.assert_allclose(importance.effective_sample_size(log_w), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(
+        importance.self_normalised_mean(log_w, H[:, :1]), H[7, :1], rtol=1e-5
+    )
+
+
+def test_a_constant_added_to_log_weights_changes_nothing():
+    for function in (importance.self_normalised_mean, importance.standard_error):
+        np.testing.assert_allclose(
+            function(LOG_W, H), function(LOG_W - 300.0, H), rtol=2e-3, atol=1e-5
+        )
+    key = jax.random.key(3)
+    assert np.array_equal(
+        importance.resample(key, LOG_W, 9), importance.resample(key, LOG_W + 8.0, 9)
+    )
+
+
+def test_resampling_follows_the_weights():
+    n_draws = 40_000
+    index = importance.resample(jax.random.key(2), LOG_W, n_draws)
+    w = np.asarray(jax.nn.softmax(LOG_W, axis=0), dtype=np.float64)
+    for row in range(4):
+        counts = np.bincount(np.asarray(index[:, row]), minlength=50)
+        likely = w[:, row] * n_draws > 5  # where the chi-squared approximation holds
+        expected = np.append(w[likely, row], w[~likely, row].sum() + 1e-12) * n_draws
+        seen = np.append(counts[likely], counts[~likely].sum())
+        expected *= seen.sum() / expected.sum()
+        assert stats.chisquare(seen, expected).pvalue > 1e-4
+
+
+def test_resampling_never_takes_a_sample_of_no_weight():
+    log_w = jnp.where(jnp.arange(50)[:, None] % 2 == 0, LOG_W, -jnp.inf)
+    assert np.all(np.asarray(importance.resample(jax.random.key(0), log_w, 500)) % 2 == 0)
+
+
+def test_quantiles_of_equal_weights_are_those_of_the_sample():
+    levels = jnp.array([0.11, 0.51, 0.93])  # between the steps of 1/50
+    ours = importance.weighted_quantile(jnp.zeros((50, 4)), H, levels)
+    expected = np.quantile(H, np.asarray(levels), axis=0, method="inverted_cdf")
+    np.testing.assert_allclose(ours, expected, rtol=1e-6)
+
+
+def test_a_weighted_quantile_is_that_of_repeated_values():
+    repeats = np.array([3, 1, 0, 2])
+    values = np.array([4.0, 2.0, 9.0, 1.0])
+    log_w = jnp.log(jnp.asarray(repeats, dtype=jnp.float32))[:, None]
+    levels = jnp.array([0.2, 0.4, 0.6, 0.9])
+    ours = importance.weighted_quantile(log_w, jnp.asarray(values)[:, None, None], levels)
+    expected = np.quantile(np.repeat(values, repeats), np.asarray(levels), method="inverted_cdf")
+    np.testing.assert_allclose(ours[:, 0, 0], expected)
+
+
+@pytest.mark.parametrize("shape", [0.1, 0.4, 0.7, 1.0])
+@pytest.mark.parametrize("n_samples", [200, 2_000])
+def test_pareto_k_agrees_with_an_independent_implementation(shape, n_samples):
+    rng = np.random.default_rng(int(10 * shape) + n_samples)
+    log_w = np.log(stats.genpareto.rvs(shape, loc=0.1, size=(5, n_samples), random_state=rng))
+    ours = importance.pareto_k(jnp.asarray(log_w.T, dtype=jnp.float32))
+    _, theirs = array_stats.psislw(log_w, r_eff=1.0, axis=-1)
+    np.testing.assert_allclose(ours, theirs, atol=0.01)
+
+
+def test_pareto_k_finds_the_tail():
+    rng = np.random.default_rng(0)
+    log_w = np.log(stats.genpareto.rvs(0.8, size=(10_000, 40), random_state=rng))
+    k = np.asarray(importance.pareto_k(jnp.asarray(log_w, dtype=jnp.float32)))
+    # The deviation of k is about (1 + k) / sqrt(300) = 0.1, and the prior is at 0.5.
+    assert abs(k.mean() - 0.8) < 0.06
+
+
+def test_pareto_k_knows_its_limits():
+    assert np.all(np.isnan(importance.pareto_k(jax.random.normal(jax.random.key(0), (20, 2)))))
+    assert np.all(importance.pareto_k(jnp.full((500, 2), -3.0)) == 0)
+
+
+@pytest.mark.parametrize("cuts", [[50], [10, 20], [1, 2, 49]])
+def test_running_sums_agree_with_all_samples_at_once(cuts):
+    running = importance.start_running(4, 3, 50)
+    for part, h in zip(np.split(LOG_W, cuts), np.split(H, cuts), strict=True):
+        if len(part):
+            used = jnp.ones(part.shape, dtype=bool)
+            running = importance.update_running(running, jnp.asarray(part), jnp.asarray(h), used)
+    np.testing.assert_allclose(
+        running.mean(), importance.self_normalised_mean(LOG_W, H), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        running.standard_error(), importance.standard_error(LOG_W, H), rtol=1e-3
+    )
+    np.testing.assert_allclose(
+        running.effective_sample_size(), importance.effective_sample_size(LOG_W), rtol=1e-4
+    )
+    expected = jax.nn.logsumexp(LOG_W, axis=0) - np.log(50)
+    np.testing.assert_allclose(running.log_mean_weight(), expected, rtol=1e-4)
+    np.testing.assert_allclose(
+        importance.pareto_k_of_tail(running.top, running.count),
+        importance.pareto_k(LOG_W),
+        atol=1e-4,
+    )
+
+
+def test_running_sums_ignore_samples_that_are_not_used():
+    used = jnp.broadcast_to(jnp.arange(50)[:, None] < 30, (50, 4))
+    running = importance.update_running(
+        importance.start_running(4, 3, 50), LOG_W, jnp.where(used[..., None], H, jnp.nan), used
+    )
+    expected = importance.self_normalised_mean(LOG_W[:30], H[:30])
+    np.testing.assert_allclose(running.mean(), expected, rtol=1e-5)
+    assert np.all(np.asarray(running.count) == 30)
+
+
+def test_running_sums_survive_extreme_weights():
+    log_w = LOG_W + jnp.linspace(-2_000, 2_000, 50)[:, None]
+    running = importance.start_running(4, 3, 50)
+    for i in range(0, 50, 10):
+        used = jnp.ones((10, 4), dtype=bool)
+        running = importance.update_running(running, log_w[i : i + 10], H[i : i + 10], used)
+    np.testing.assert_allclose(running.mean(), H[-1], rtol=1e-4)

@@ -1,0 +1,216 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import oracle
+from miwae.errors import DataError, SettingsError
+from miwae.inference.imputation import expectation, impute_multiple, impute_single, quantiles
+from miwae.inference.sampling import SamplingSettings
+from miwae.model.build import dense_autoencoder
+from miwae.model.observations import Categorical, Heterogeneous, Normal, Ordinal, Part
+
+MODEL = oracle.linear_gaussian()
+X, OBSERVED = oracle.simulate(MODEL, 40)
+OBSERVED[0] = False  # nothing observed
+OBSERVED[1] = True  # nothing missing
+WIDE = oracle.wide_autoencoder(MODEL)
+MEAN, COVARIANCE = oracle.conditional(MODEL, X, OBSERVED)
+INCOMPLETE = np.where(OBSERVED, X, np.nan)
+KEY = jax.random.key(0)
+FIXED = SamplingSettings(n_samples=4_800, tolerance=None)
+
+
+@pytest.fixture(scope="module")
+def single():
+    return impute_single(WIDE, INCOMPLETE, key=KEY, settings=FIXED)
+
+
+def test_single_imputation_tends_to_the_conditional_mean(single):
+    missing = ~OBSERVED
+    distance = np.abs(single.x - MEAN)[missing] / single.standard_error[missing]
+    assert distance.max() < 5
+    assert np.sqrt(np.mean(distance**2)) < 1.3  # the stated errors are of the right size
+    assert single.standard_error.max() < 0.1
+
+
+def test_observed_cells_come_back_bit_for_bit(single):
+    assert np.array_equal(single.x[OBSERVED], X[OBSERVED])
+    assert not np.isnan(single.x).any()
+
+
+def test_a_complete_row_costs_nothing_and_an_empty_one_gets_the_marginal(single):
+    assert single.report.n_samples[1] == 0
+    assert np.array_equal(single.x[1], X[1])
+    assert np.all(np.abs(single.x[0] - MODEL.mean) < 5 * single.standard_error[0])
+
+
+def test_what_is_stored_in_missing_cells_does_not_matter(single):
+    other = impute_single(WIDE, np.where(OBSERVED, X, 1e9), OBSERVED, key=KEY, settings=FIXED)
+    assert np.array_equal(other.x, single.x)
+
+
+def test_rows_are_imputed_alike_in_any_order_and_any_company(single):
+    order = np.random.default_rng(0).permutation(40)
+    for rows in (order, order[:17], np.array([5])):
+        part = impute_single(WIDE, INCOMPLETE[rows], key=KEY, settings=FIXED)
+        # 40 rows and 17 need other numbers of slots, and so may be rounded otherwise.
+        np.testing.assert_allclose(part.x, single.x[rows], rtol=1e-5, atol=1e-6)
+    same_slots = impute_single(WIDE, INCOMPLETE[order], key=KEY, settings=FIXED)
+    assert np.array_equal(same_slots.x, single.x[order])
+
+
+def test_memory_changes_rounding_only(single):
+    small = SamplingSettings(n_samples=4_800, tolerance=None, memory=1)
+    part = impute_single(WIDE, INCOMPLETE, key=KEY, settings=small)
+    np.testing.assert_allclose(part.x, single.x, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_stop_when_their_error_is_small_enough():
+    settings = SamplingSettings(n_samples=20_000, tolerance=0.03)
+    adaptive = impute_single(WIDE, INCOMPLETE, key=KEY, settings=settings)
+    used = adaptive.report.n_samples
+    assert adaptive.standard_error.max() <= 0.03
+    assert used.max() < 20_000
+    assert len(np.unique(used)) > 3  # each as many as it needs
+    distance = np.abs(adaptive.x - MEAN)[~OBSERVED]
+    assert np.sqrt(np.mean(distance**2)) < 0.03
+
+
+def test_no_row_gets_more_samples_than_allowed():
+    settings = SamplingSettings(n_samples=130, tolerance=1e-6)  # not a multiple of a block
+    report = impute_single(WIDE, INCOMPLETE, key=KEY, settings=settings).report
+    assert np.all(report.n_samples[OBSERVED.all(axis=1)] == 0)
+    assert np.all(report.n_samples[~OBSERVED.all(axis=1)] == 130)
+
+
+def test_diagnostics_tell_a_good_proposal_from_a_bad_one():
+    narrow = oracle.wide_autoencoder(MODEL, shift=0.0, widen=0.3)
+    good = impute_single(WIDE, INCOMPLETE, key=KEY, settings=FIXED).report
+    bad = impute_single(narrow, INCOMPLETE, key=KEY, settings=FIXED).report
+    sampled = ~OBSERVED.all(axis=1)
+    assert np.median(good.pareto_k[sampled]) < 0.3
+    assert np.median(bad.pareto_k[sampled]) > 0.7
+    assert np.median(bad.effective_sample_size[sampled]) < np.median(
+        good.effective_sample_size[sampled]
+    )
+
+
+def test_multiple_imputations_have_the_conditional_covariance():
+    rows = np.repeat(INCOMPLETE[[0, 2, 3]], 300, axis=0)
+    settings = SamplingSettings(n_samples=600, tolerance=None)
+    copies = impute_multiple(WIDE, rows, n_imputations=10, key=KEY, settings=settings).x
+    for i, row in enumerate((0, 2, 3)):
+        draws = copies[:, i * 300 : (i + 1) * 300].reshape(3_000, 4).astype(np.float64)
+        missing = ~OBSERVED[row]
+        spread = np.sqrt(np.diag(COVARIANCE[row])[missing])
+        # Ten copies of a row share their codes: 3,000 draws are worth at least 1,000.
+        assert np.all(np.abs(draws.mean(0) - MEAN[row])[missing] < 5 * spread / np.sqrt(1_000))
+        expected = COVARIANCE[row][np.ix_(missing, missing)]
+        seen = np.cov(draws.T)[np.ix_(missing, missing)]
+        scale = np.outer(spread, spread)
+        assert np.all(np.abs(seen - expected) / scale < 5 * np.sqrt(2 / 1_000))
+        assert np.all(draws[:, ~missing] == X[row, ~missing])
+
+
+def test_identical_rows_get_independent_draws_and_the_same_mean():
+    rows = np.repeat(INCOMPLETE[[2]], 3, axis=0)
+    copies = impute_multiple(WIDE, rows, n_imputations=2, key=KEY).x
+    missing = ~OBSERVED[2]
+    assert len(np.unique(copies[:, :, missing][..., 0])) == 6
+    means = impute_single(WIDE, rows, key=KEY, settings=FIXED).x
+    assert np.array_equal(means[0], means[1])
+
+
+def test_intervals_cover_at_their_nominal_rate():
+    x, observed = oracle.simulate(MODEL, 500, seed=5)
+    lower, upper = quantiles(WIDE, x, observed, levels=(0.05, 0.95), key=KEY).x
+    inside = ((lower <= x) & (x <= upper))[~observed]
+    error = np.sqrt(0.9 * 0.1 / inside.sum())
+    assert abs(inside.mean() - 0.9) < 4 * error + 0.005  # and that of 1,200 weighted draws
+    assert np.array_equal(lower[observed], x[observed])
+
+
+def test_the_mean_of_any_function_is_estimated():
+    def h(row):
+        return jnp.stack([row[0] * row[1], jnp.sum(row**2)])
+
+    result = expectation(WIDE, INCOMPLETE, h=h, key=KEY, settings=FIXED)
+    product = MEAN[:, 0] * MEAN[:, 1] + COVARIANCE[:, 0, 1]
+    squares = (MEAN**2).sum(1) + np.trace(COVARIANCE, axis1=1, axis2=2)
+    for column, truth in enumerate((product, squares)):
+        error = np.maximum(result.standard_error[:, column], 1e-5)
+        assert np.all(np.abs(result.mean[:, column] - truth) < 5 * error)
+    with pytest.raises(SettingsError, match="must return a vector"):
+        expectation(WIDE, INCOMPLETE, h=jnp.sum, key=KEY)
+
+
+def test_closed_form_means_have_smaller_errors_than_draws():
+    drawn = expectation(WIDE, INCOMPLETE, h=lambda row: row, key=KEY, settings=FIXED)
+    closed = impute_single(WIDE, INCOMPLETE, key=KEY, settings=FIXED)
+    missing = ~OBSERVED
+    assert np.all(closed.standard_error[missing] < drawn.standard_error[missing])
+
+
+def test_categories_are_imputed_by_their_probability():
+    observation = Heterogeneous(
+        (Part(Normal(1), (0,)), Part(Categorical((3,)), (1,)), Part(Ordinal((4,)), (2,)))
+    )
+    autoencoder = dense_autoencoder(observation, n_latent=2, n_hidden=8, key=KEY)
+    x = np.array([[0.3, np.nan, np.nan], [-1.0, 2.0, np.nan], [0.5, 1.0, 3.0]])
+    result = impute_single(autoencoder, x, key=KEY, settings=FIXED)
+    probabilities = result.mean[:, 1:4]
+    np.testing.assert_allclose(probabilities.sum(1), 1.0, rtol=1e-5)
+    assert result.x[0, 1] == probabilities[0].argmax()
+    assert result.x[0, 2] == (result.mean[0, 4:] > 0.5).sum()
+    assert np.array_equal(result.mean[1, 1:4], [0.0, 0.0, 1.0])
+    copies = impute_multiple(autoencoder, x, n_imputations=5, key=KEY).x
+    assert set(np.unique(copies[:, 0, 1])) <= {0.0, 1.0, 2.0}
+    assert np.array_equal(copies[:, 2], np.repeat(x[None, 2], 5, axis=0).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros((3, 5)), "the model has 4 features, but x has 5 columns"),
+        (np.zeros(4), "two axes"),
+        (np.array([[0.0, np.inf, 0.0, 0.0]]), "row 0, column 1 is inf"),
+    ],
+)
+def test_bad_arrays_are_refused_by_name(x, message):
+    for function in (impute_single, quantiles_of, copies_of):
+        with pytest.raises(DataError, match=message):
+            function(WIDE, x, key=KEY)
+
+
+def quantiles_of(autoencoder, x, key):
+    return quantiles(autoencoder, x, levels=(0.5,), key=key)
+
+
+def copies_of(autoencoder, x, key):
+    return impute_multiple(autoencoder, x, n_imputations=1, key=key)
+
+
+def test_impossible_values_are_refused_by_name():
+    autoencoder = dense_autoencoder(Categorical((3, 2)), n_hidden=4, key=KEY)
+    with pytest.raises(DataError, match=r"row 1, column 1 is 2\.0, which Categorical"):
+        impute_single(autoencoder, [[0.0, 1.0], [1.0, 2.0]], key=KEY)
+
+
+def test_bad_settings_are_refused_by_name():
+    with pytest.raises(SettingsError, match="n_samples must be at least 1, not 0"):
+        SamplingSettings(n_samples=0)
+    with pytest.raises(SettingsError, match="tolerance must be positive"):
+        SamplingSettings(tolerance=0.0)
+    with pytest.raises(SettingsError, match="n_imputations must be at least 1"):
+        impute_multiple(WIDE, INCOMPLETE, n_imputations=0, key=KEY)
+    with pytest.raises(SettingsError, match="strictly between 0 and 1"):
+        quantiles(WIDE, INCOMPLETE, levels=(0.0,), key=KEY)
+
+
+def test_the_callback_hears_of_every_row():
+    heard = []
+    impute_single(
+        WIDE, INCOMPLETE, key=KEY, settings=FIXED, callback=lambda done, n: heard.append((done, n))
+    )
+    assert heard[-1] == (39, 39)  # the complete row is not sampled

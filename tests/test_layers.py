@@ -1,0 +1,124 @@
+"""Code is read in import order: what a module may import, and what it has to say of itself."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
+
+# From the bottom up. A module may import from its own layer and from those below.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors", "numerics", "arrays", "randomness", "compilation"}),
+    frozenset({"model"}),
+    frozenset({"inference"}),
+    frozenset({"training"}),
+)
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The modules of this package that a module imports, without the leading `miwae`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            # `from miwae import x` imports the module x, or a name of the package itself.
+            names = [
+                f"miwae.{alias.name}" if node.module == "miwae" else str(node.module)
+                for alias in node.names
+            ]
+        else:
+            continue
+        for name in names:
+            if name.split(".")[0] == "miwae":
+                yield name.removeprefix("miwae").removeprefix(".")
+
+
+def layer_of(module: str) -> int:
+    top = module.split(".")[0]
+    for height, names in enumerate(LAYERS):
+        if top in names:
+            return height
+    pytest.fail(f"{module} belongs to no layer: give it one in LAYERS")
+
+
+def exported(tree: ast.Module) -> list[str] | None:
+    """What `__all__` says, if there is one."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]:
+            return ast.literal_eval(node.value)
+    return None
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """The names that a module binds at its top level."""
+    names = set()
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+    return names
+
+
+# The package's own __init__ stands above all layers.
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if p.parent != PACKAGE or p.stem != "__init__"], ids=name_of
+)
+def test_imports_go_downwards_only(path):
+    own = layer_of(name_of(path))
+    upwards = [name for name in imported(tree_of(path)) if not name or layer_of(name) > own]
+    assert not upwards
+
+
+def test_the_parser_sees_every_way_to_import():
+    source = "import miwae.training.loop\nfrom miwae.model import fill\nfrom miwae import errors\n"
+    assert list(imported(ast.parse(source))) == ["training.loop", "model", "errors"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_are_absolute(path):
+    relative = [n for n in ast.walk(tree_of(path)) if isinstance(n, ast.ImportFrom) and n.level]
+    assert not relative
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_public_names_are_listed_once_and_exist(path):
+    tree = tree_of(path)
+    names = exported(tree)
+    if names is None:
+        docstring_only = len(tree.body) == 1 and ast.get_docstring(tree) is not None
+        assert docstring_only, "__all__ is missing"
+        return
+    assert len(names) == len(set(names))
+    assert set(names) <= defined(tree)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nothing_prints(path):
+    calls = [
+        node.lineno
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
+    ]
+    assert not calls
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_says_what_it_is(path):
+    assert ast.get_docstring(tree_of(path))

@@ -1,0 +1,315 @@
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import oracle
+from miwae.errors import DataError, DivergenceError, FileFormatError, SettingsError
+from miwae.inference.likelihood import log_likelihood
+from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
+from miwae.model.observations import Normal, StudentT
+from miwae.model.posteriors import NormalPosterior
+from miwae.model.priors import VampPrior
+from miwae.training import steps
+from miwae.training.loop import fit, fit_stream, refit_amortizer
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import initial_state
+
+MODEL = oracle.linear_gaussian(n_features=5, n_latent=2)
+X, OBSERVED = oracle.simulate(MODEL, 200, missing=0.3)
+KEY = jax.random.key(0)
+SMALL = TrainingSettings(max_steps=24, evaluate_every=6, n_samples=4, batch_size=50)
+
+
+def small_autoencoder(key=KEY, **options):
+    return dense_autoencoder(StudentT(5), n_latent=2, n_hidden=8, n_layers=1, key=key, **options)
+
+
+def arrays_of(tree):
+    data = lambda a: jax.random.key_data(a) if jnp.issubdtype(a.dtype, jax.dtypes.prng_key) else a  # noqa: E731
+    return [np.asarray(data(leaf)) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
+
+
+def assert_equal(a, b):
+    for left, right in zip(arrays_of(a), arrays_of(b), strict=True):
+        assert np.array_equal(left, right)
+
+
+def test_training_raises_the_bound_towards_the_likelihood_of_the_truth():
+    settings = TrainingSettings(
+        max_steps=1_500, evaluate_every=300, learning_rate=5e-3, schedule="cosine", batch_size=50
+    )
+    observation = Normal(5, scale_floor=0.1)
+    start = dense_autoencoder(
+        observation, n_latent=2, n_hidden=16, n_layers=1, indicator=True, key=KEY
+    )
+    history = fit(start, X, OBSERVED, settings=settings, key=KEY).history
+    bounds = [record.bound for record in history]
+    truth = oracle.log_prob(MODEL, X, OBSERVED).mean()
+    assert bounds[0] < truth - 0.3  # the mean of the first 300 steps
+    assert bounds[-1] > truth - 0.15
+
+
+def test_a_run_through_a_checkpoint_ends_as_one_without_bit_for_bit(tmp_path):
+    settings = dataclasses.replace(SMALL, held_out=0.1)  # 4 epochs of 200 rows are 16 steps
+    whole = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    half = dataclasses.replace(settings, max_steps=12)
+    path = tmp_path / "run.safetensors"
+    fit(small_autoencoder(), X, OBSERVED, settings=half, key=KEY, checkpoint=path)
+    resumed = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY, checkpoint=path)
+    assert_equal(whole.state, resumed.state)
+    without_time = lambda records: [record._replace(seconds=0.0)[1:] for record in records]  # noqa: E731
+    np.testing.assert_equal(without_time(whole.history), without_time(resumed.history))
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    path = tmp_path / "run.safetensors"
+    first = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+    again = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+    assert_equal(first.state, again.state)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
+    fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+    other = dataclasses.replace(SMALL, learning_rate=0.1)
+    with pytest.raises(FileFormatError, match="learning_rate=0.001, but this run has"):
+        fit(small_autoencoder(), X, OBSERVED, settings=other, key=KEY, checkpoint=path)
+    with pytest.raises(FileFormatError, match="order has shape"):
+        fit(small_autoencoder(), X[:99], OBSERVED[:99], settings=SMALL, key=KEY, checkpoint=path)
+
+
+def test_a_fit_is_traced_once_whatever_the_length_of_its_chunks(monkeypatch):
+    traced = []
+    original = steps.bound_and_gradient
+    monkeypatch.setattr(
+        steps, "bound_and_gradient", lambda *a, **k: traced.append(1) or original(*a, **k)
+    )
+    settings = dataclasses.replace(SMALL, max_steps=20, evaluate_every=7, n_samples=3)
+    fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    assert len(traced) == steps.SHARDS
+
+
+def test_a_run_follows_from_its_key():
+    a, b = (fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY) for _ in range(2))
+    assert_equal(a.state, b.state)
+    c = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=jax.random.key(1))
+    assert a.history[-1].bound != c.history[-1].bound
+
+
+def test_missing_cells_cannot_be_read_by_training():
+    a = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY)
+    b = fit(small_autoencoder(), np.where(OBSERVED, X, np.nan), settings=SMALL, key=KEY)
+    assert_equal(a.state, b.state)
+
+
+def test_every_epoch_visits_rows_in_a_new_order():
+    state = initial_state(small_autoencoder(), SMALL, KEY, 200)
+    visited = []
+    for step in range(8):
+        state = eqx.tree_at(lambda s: s.step, state, jnp.asarray(step))
+        order, rows = steps._next_rows(state, 50)
+        state = eqx.tree_at(lambda s: s.order, state, order)
+        visited.append(np.asarray(rows))
+    first, second = np.concatenate(visited[:4]), np.concatenate(visited[4:])
+    assert np.array_equal(np.sort(first), np.arange(200))
+    assert np.array_equal(np.sort(second), np.arange(200))
+    assert not np.array_equal(first, second)
+
+
+def test_early_stopping_keeps_the_best_state_by_held_out_cells():
+    settings = TrainingSettings(
+        max_steps=3_000,
+        evaluate_every=50,
+        n_samples=4,
+        batch_size=20,
+        learning_rate=2e-2,
+        held_out=0.2,
+        patience=5,
+    )
+    few, seen = X[:40], OBSERVED[:40]  # few rows and large steps: the network overfits
+    result = fit(small_autoencoder(), few, seen, settings=settings, key=KEY)
+    densities = [record.log_density for record in result.history]
+    assert "held-out cells did not improve" in result.events[-1]
+    assert result.history[-1].step < 3_000
+    assert float(result.state.best_score) == pytest.approx(max(densities))
+    assert densities[-1] < max(densities)
+
+
+def test_noise_below_the_threshold_is_no_improvement():
+    settings = TrainingSettings(
+        max_steps=2_000,
+        evaluate_every=5,
+        n_samples=2,
+        batch_size=20,
+        learning_rate=1e-7,  # nothing is learned
+        held_out=0.2,
+        patience=4,
+        min_improvement=1e-2,
+    )
+    result = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    assert result.history[-1].step == 20
+
+
+def test_the_monitor_can_be_the_error():
+    settings = dataclasses.replace(SMALL, held_out=0.2, monitor="error", learning_rate=1e-2)
+    result = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    errors = [record.error for record in result.history]
+    assert float(result.state.best_score) == pytest.approx(-min(errors))
+
+
+def broken_after(autoencoder, n_calls, monkeypatch):
+    """From the given chunk on, training meets NaN unless the step has been halved often enough."""
+    original, calls = steps.advance, []
+
+    def advance(state, x, observed, settings, n_steps):
+        calls.append(float(state.step_scale))
+        new = original(state, x, observed, settings, n_steps)
+        if len(calls) > n_calls and float(state.step_scale) > 0.3:
+            return new._replace(bound=jnp.asarray(jnp.nan), finite=jnp.asarray(False))
+        return new
+
+    monkeypatch.setattr("miwae.training.loop.advance", advance)
+    return calls
+
+
+def test_a_run_that_meets_nan_goes_back_with_a_smaller_step(monkeypatch):
+    calls = broken_after(small_autoencoder(), 1, monkeypatch)
+    result = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY)
+    assert calls[:4] == [1.0, 1.0, 0.5, 0.25]
+    assert [record.step for record in result.history] == [6, 12, 18, 24]
+    assert sum("went back and halved the step" in event for event in result.events) == 2
+
+
+def test_a_run_that_cannot_be_saved_stops_with_an_error(monkeypatch):
+    broken_after(small_autoencoder(), 1, monkeypatch)
+    settings = dataclasses.replace(SMALL, max_rollbacks=1)
+    with pytest.raises(DivergenceError, match="between steps 6 and 12"):
+        fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+
+
+def test_real_nan_and_real_divergence_are_noticed():
+    bad = eqx.tree_at(
+        lambda a: a.generative.decoder.layers[-1].bias, small_autoencoder(), jnp.full(15, jnp.nan)
+    )
+    with pytest.raises(DivergenceError, match="not finite"):
+        fit(bad, X, OBSERVED, settings=SMALL, key=KEY)
+    wild = dataclasses.replace(SMALL, learning_rate=1e4, max_steps=200, divergence=5.0)
+    with pytest.raises(DivergenceError, match=r"learning_rate \(now 10000\)"):
+        fit(small_autoencoder(), X, OBSERVED, settings=wild, key=KEY)
+
+
+def test_online_learning_uses_batches_once_and_of_any_size():
+    settings = dataclasses.replace(SMALL, learning_rate=1e-2, batch_size=50)
+    state = initial_state(small_autoencoder(), settings, KEY, n_rows=1)
+    sizes = [70, 50, 80, 10, 120]
+    x, observed = oracle.simulate(MODEL, 50 * sum(sizes), missing=0.3)
+
+    def batches():
+        place = 0
+        for _ in range(10):
+            for size in sizes:
+                yield x[place : place + size], observed[place : place + size]
+                place += size
+
+    result = fit_stream(state, batches(), settings=settings)
+    assert len(result.history) == 50
+    assert int(result.state.step) == 10 * (2 + 1 + 2 + 1 + 3)
+    first, last = (
+        np.mean([r.bound for r in result.history[i]]) for i in (slice(5), slice(-5, 50))
+    )
+    assert last > first + 1
+
+
+def test_padding_a_batch_changes_nothing_but_the_random_numbers():
+    settings = dataclasses.replace(SMALL, batch_size=64)
+    state = initial_state(small_autoencoder(), settings, KEY, n_rows=1)
+    once = fit_stream(state, [(X[:40], OBSERVED[:40])], settings=settings)
+    junk = np.concatenate([X[:40], np.full((24, 5), 1e6)])
+    seen = np.concatenate([OBSERVED[:40], np.zeros((24, 5), dtype=bool)])
+    with pytest.raises(DataError, match="row 40 has no observed cell"):
+        fit_stream(state, [(junk, seen)], settings=settings)
+    assert np.isfinite(once.history[0].bound)
+
+
+def test_refitting_moves_the_amortizer_only_and_tightens_the_estimate():
+    model = eqx.tree_at(lambda a: a.amortizer.shift, oracle.exact_autoencoder(MODEL), jnp.ones(()))
+    settings = dataclasses.replace(SMALL, max_steps=300, evaluate_every=100, learning_rate=5e-2)
+    result = refit_amortizer(model, X, OBSERVED, settings=settings, key=KEY)
+    assert_equal(result.autoencoder.generative, model.generative)
+    assert abs(float(result.autoencoder.amortizer.shift)) < 0.2  # from 1
+    ess = [
+        log_likelihood(m, X, OBSERVED, key=KEY, n_samples=200).report.effective_sample_size.mean()
+        for m in (model, result.autoencoder)
+    ]
+    assert ess[1] > 2 * ess[0]
+
+
+def test_refitting_keeps_a_prior_made_of_posteriors():
+    model = small_autoencoder(
+        posterior=NormalPosterior(2), prior=VampPrior(2, jax.random.normal(KEY, (3, 5)))
+    )
+    result = refit_amortizer(model, X, OBSERVED, settings=SMALL, key=KEY).autoencoder
+    z = jax.random.normal(KEY, (1, 6, 2))
+    before = model.generative.prior.log_prob(z, model.amortizer)
+    after = result.generative.prior.log_prob(z, result.amortizer)
+    assert np.array_equal(before, after)
+    moved = arrays_of(result.amortizer)[0] - arrays_of(model.amortizer)[0]
+    assert np.abs(moved).max() > 0
+
+
+def test_weight_decay_leaves_the_linear_core_alone():
+    core = linear_core(Normal(5), X, OBSERVED, n_latent=2)
+    start = linear_autoencoder(Normal(5), core, n_hidden=8, n_layers=1, key=KEY)
+    settings = dataclasses.replace(SMALL, optimizer="adamw", weight_decay=10.0)
+    end = fit(start, X, OBSERVED, settings=settings, key=KEY).autoencoder
+    assert_equal(end.amortizer.core, start.amortizer.core)
+    norm = lambda a: float(jnp.linalg.norm(a.amortizer.encoder.layers[0].weight))  # noqa: E731
+    assert norm(end) < 0.9 * norm(start)
+
+
+@pytest.mark.parametrize(
+    ("x", "observed", "message"),
+    [
+        (X, np.where(np.arange(200)[:, None] == 7, False, OBSERVED), "row 7 has no observed cell"),
+        (X, OBSERVED & (np.arange(5) != 3), "column 3 has no observed cell"),
+        (X[:, :4], OBSERVED[:, :4], "the model has 5 features, but x has 4 columns"),
+        (np.where(X > 3, np.inf, X), np.ones_like(OBSERVED), "observed cells must be finite"),
+        (X[:0], OBSERVED[:0], "nothing to learn from"),
+    ],
+)
+def test_data_that_cannot_be_learned_from_are_refused_by_name(x, observed, message):
+    with pytest.raises(DataError, match=message):
+        fit(small_autoencoder(), x, observed, settings=SMALL, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_samples": 0}, "n_samples must be at least 1, not 0"),
+        ({"batch_size": -1}, "batch_size must be at least 1"),
+        ({"estimator": "reinforce"}, "estimator must be one of"),
+        ({"held_out": 1.0}, "held_out must be in"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"schedule": "linear"}, "schedule must be one of constant, cosine"),
+    ],
+)
+def test_bad_settings_are_refused_by_name(change, message):
+    with pytest.raises(SettingsError, match=message):
+        dataclasses.replace(SMALL, **change)
+
+
+def test_the_callback_hears_of_compilation_and_of_every_evaluation():
+    heard = []
+    fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, callback=heard.append)
+    assert [p.phase for p in heard] == ["compiling", *["training"] * 4, "done"]
+    assert [p.step for p in heard] == [0, 6, 12, 18, 24, 24]
+
+
+def test_time_can_be_limited():
+    settings = dataclasses.replace(SMALL, max_steps=10**7, max_seconds=0.5)
+    result = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    assert "max_seconds is used up" in result.events[-1]
