@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
+from arviz_stats.base import array_stats  # pyright: ignore[reportPrivateImportUsage]
 from scipy import stats
 
 from miwae.inference import importance

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from miwae import linalg
 from miwae.arrays import as_incomplete, require_at_least, require_trainable
 
 __all__ = ["FactorAnalysis", "FactorFit", "LinearPosterior", "fit_factor_analysis"]
@@ -44,16 +45,16 @@ class FactorAnalysis(eqx.Module):
         residual = jnp.where(observed, jnp.where(observed, x, 0.0) - self.mean[None], 0.0)
         weight = jnp.where(observed, 1 / self.noise[None], 0.0)
         outer = (self.loadings[:, :, None] * self.loadings[:, None, :]).reshape(-1, n_latent**2)
-        precision = jnp.eye(n_latent)[None] + (weight @ outer).reshape(-1, n_latent, n_latent)
-        cholesky = jnp.linalg.cholesky(precision)
-        projected = ((weight * residual) @ self.loadings)[..., None]
-        half = jax.scipy.linalg.solve_triangular(cholesky, projected, lower=True)
-        mean = jax.scipy.linalg.solve_triangular(cholesky, half, lower=True, trans=1)[..., 0]
-        log_det = jnp.sum(jnp.log(jnp.diagonal(cholesky, axis1=-2, axis2=-1)), axis=-1)
-        quadratic = jnp.sum(weight * residual**2, -1) - jnp.sum(half[..., 0] ** 2, -1)
+        precision = (outer.T @ weight.T).reshape(n_latent, n_latent, -1)
+        factor = linalg.cholesky(jnp.eye(n_latent)[..., None] + precision)
+        projected = (self.loadings.T @ (weight * residual).T)[:, None]
+        half = linalg.solve_lower(factor, projected)
+        mean = linalg.solve_lower_transposed(factor, half)[:, 0].T
+        log_det = jnp.sum(jnp.log(jnp.diagonal(factor)), axis=-1)
+        quadratic = jnp.sum(weight * residual**2, -1) - jnp.sum(half[:, 0] ** 2, axis=0)
         constants = jnp.where(observed, jnp.log(2 * math.pi * self.noise)[None], 0.0)
         log_prob = -0.5 * (quadratic + jnp.sum(constants, -1)) - log_det
-        return LinearPosterior(mean, cholesky, log_prob)
+        return LinearPosterior(mean, jnp.moveaxis(factor, -1, 0), log_prob)
 
     def padded(self, n_latent: int) -> "FactorAnalysis":
         """The same model with more factors, of zero loadings."""
@@ -85,12 +86,10 @@ def _moments(
     """The E-step for a block of rows."""
     n_latent = model.loadings.shape[1]
     posterior = model.posterior(x, observed)
-    inverse = jax.scipy.linalg.solve_triangular(
-        posterior.cholesky,
-        jnp.broadcast_to(jnp.eye(n_latent), posterior.cholesky.shape),
-        lower=True,
-    )
-    covariance = jnp.einsum("bml,bmk->blk", inverse, inverse)
+    factor = jnp.moveaxis(posterior.cholesky, 0, -1)
+    identity = jnp.broadcast_to(jnp.eye(n_latent)[..., None], factor.shape)
+    half = linalg.solve_lower(factor, identity)
+    covariance = jnp.moveaxis(linalg.solve_lower_transposed(factor, half), -1, 0)
     extended = jnp.concatenate([posterior.mean, jnp.ones((x.shape[0], 1))], axis=1)
     second = extended[:, :, None] * extended[:, None, :]
     second = second.at[:, :-1, :-1].add(covariance)
@@ -113,7 +112,9 @@ def _maximise(total: _Moments, ridge: float, floor: float) -> FactorAnalysis:
     # The intercept is not penalised; a trace of ridge keeps columns without variance solvable.
     penalty = jnp.append(jnp.full(n_extended - 1, ridge), 0.0)
     system = total.zz + jnp.diag(penalty + 1e-6)[None]
-    weights = jnp.linalg.solve(system, total.xz[..., None])[..., 0]
+    factor = linalg.cholesky(jnp.moveaxis(system, 0, -1))
+    half = linalg.solve_lower(factor, total.xz.T[:, None])
+    weights = linalg.solve_lower_transposed(factor, half)[:, 0].T
     fitted = jnp.einsum("dm,dmk,dk->d", weights, total.zz, weights)
     squares = total.xx - 2 * jnp.sum(weights * total.xz, -1) + fitted
     squares = squares + ridge * jnp.sum(weights[:, :-1] ** 2, -1)

@@ -15,6 +15,7 @@ from flowjax.distributions import Transformed
 from jaxtyping import Array, Float, Key
 from paramax import unwrap
 
+from miwae import linalg
 from miwae.errors import SettingsError
 from miwae.model.distributions import standard_student_t, student_t_log_prob
 from miwae.numerics import features_first, features_last
@@ -106,14 +107,17 @@ def _standard_normal(
     return features_last(random_rows(jax.random.normal, key, shape))
 
 
+def _matrices_last(matrices: Float[Array, "B L L"]) -> Float[Array, "L L B"]:
+    return jnp.moveaxis(matrices, 0, -1)
+
+
 def _whiten(
     tril: Float[Array, "B L L"], centred: Float[Array, "K B L"]
 ) -> tuple[Float[Array, "K B L"], Float[Array, " B"]]:
     """`T^-1 (z - mu)` and `log |T|`."""
-    columns = jnp.moveaxis(centred, 0, -1)  # (B, L, K)
-    eps = jax.scipy.linalg.solve_triangular(tril, columns, lower=True)
+    eps = linalg.solve_lower(_matrices_last(tril), features_first(centred))
     log_det = jnp.sum(jnp.log(jnp.diagonal(tril, axis1=-2, axis2=-1)), axis=-1)
-    return jnp.moveaxis(eps, -1, 0), log_det
+    return features_last(eps), log_det
 
 
 class EllipticalNormal(AbstractProposal):
@@ -241,12 +245,14 @@ class AffineStudentT(AbstractProposal):
     def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
         """Back substitution on shifted and scaled Student-t draws."""
         inner = ProductStudentT(self.delta, self.scale, self.df).sample(key, n_samples)
-        columns = jnp.moveaxis(inner, 0, -1)  # (B, L, K)
-        moved = jax.scipy.linalg.solve_triangular(self.cholesky, columns, lower=True, trans=1)
-        return self.centre[None] + jnp.moveaxis(moved, -1, 0)
+        factor = _matrices_last(self.cholesky)
+        moved = linalg.solve_lower_transposed(factor, features_first(inner))
+        return self.centre[None] + features_last(moved)
 
     def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
         """The density of `C' (z - centre)` plus `log |C|`."""
-        inner = jnp.einsum("bml,kbm->kbl", self.cholesky, z - self.centre[None])
+        centred = features_first(z - self.centre[None])
+        factor = _matrices_last(self.cholesky)
+        inner = features_last(jnp.sum(factor[:, :, None] * centred[:, None], axis=0))
         log_det = jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
         return ProductStudentT(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
+from miwae import linalg
 from miwae.model import distributions as own
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.numerics import softplus_inverse
+from miwae.numerics import features_last, softplus_inverse
 
 __all__ = ["LowRankNormal", "Normal", "Positive", "StudentT"]
 
@@ -138,7 +139,7 @@ class _Factor(eqx.Module):
     """The low-rank factor u of a row given its observed cells: u ~ N(mean, (C C')^-1)."""
 
     mean: Float[Array, "K B R"]
-    cholesky: Float[Array, "K B R R"]
+    cholesky: Float[Array, "R R KB"]
     log_prob: Float[Array, "K B"]
 
 
@@ -205,22 +206,21 @@ class LowRankNormal(AbstractObservation):
         observed: Bool[Array, "B D"],
     ) -> _Factor:
         loc, scale, loadings = self.moments(eta)
-        seen = observed[None]
+        rank, seen = self.rank, observed[None]
         residual = jnp.where(seen, (jnp.where(observed, x, 0.0)[None] - loc) / scale, 0.0)
         scaled = jnp.where(seen[..., None], loadings / scale[..., None], 0.0)
-        precision = jnp.eye(self.rank)[None, None] + jnp.einsum("kbdr,kbds->kbrs", scaled, scaled)
-        cholesky = jnp.linalg.cholesky(precision)
-        projected = jnp.einsum("kbdr,kbd->kbr", scaled, residual)[..., None]
-        half = jax.scipy.linalg.solve_triangular(cholesky, projected, lower=True)
-        mean = jax.scipy.linalg.solve_triangular(cholesky, half, lower=True, trans=1)[..., 0]
-        diagonal = jnp.diagonal(cholesky, axis1=-2, axis2=-1)
-        quadratic = jnp.sum(residual**2, -1) - jnp.sum(half[..., 0] ** 2, -1)
-        log_det = jnp.sum(jnp.where(seen, jnp.log(scale), 0.0), -1) + jnp.sum(
-            jnp.log(diagonal), -1
-        )
+        # Matrices last, all samples of all rows in one axis: (R, R, K B).
+        precision = jnp.einsum("kbdr,kbds->rskb", scaled, scaled).reshape(rank, rank, -1)
+        cholesky = linalg.cholesky(jnp.eye(rank)[..., None] + precision)
+        projected = jnp.einsum("kbdr,kbd->rkb", scaled, residual).reshape(rank, 1, -1)
+        half = linalg.solve_lower(cholesky, projected)
+        mean = linalg.solve_lower_transposed(cholesky, half).reshape(rank, *loc.shape[:2])
+        quadratic = jnp.sum(residual**2, -1) - jnp.sum(half**2, 0).reshape(loc.shape[:2])
+        log_diagonal = jnp.log(jnp.diagonal(cholesky)).sum(-1).reshape(loc.shape[:2])
+        log_det = jnp.sum(jnp.where(seen, jnp.log(scale), 0.0), -1) + log_diagonal
         count = jnp.sum(observed, -1)[None]
         log_prob = -0.5 * (quadratic + count * math.log(2 * math.pi)) - log_det
-        return _Factor(mean, cholesky, log_prob)
+        return _Factor(features_last(mean), cholesky, log_prob)
 
     def log_prob(
         self,
@@ -253,9 +253,9 @@ class LowRankNormal(AbstractObservation):
         loc, scale, loadings = self.moments(eta)
         factor = self._factor(eta, x, observed)
         key_u, key_x = jax.random.split(key)
-        eps = jax.random.normal(key_u, factor.mean.shape)[..., None]
-        spread = jax.scipy.linalg.solve_triangular(factor.cholesky, eps, lower=True, trans=1)
-        u = factor.mean + spread[..., 0]
+        eps = jax.random.normal(key_u, (self.rank, 1, factor.cholesky.shape[-1]))
+        spread = linalg.solve_lower_transposed(factor.cholesky, eps)
+        u = factor.mean + features_last(spread.reshape(self.rank, *loc.shape[:2]))
         noise = scale * jax.random.normal(key_x, loc.shape)
         return loc + jnp.einsum("kbdr,kbr->kbd", loadings, u) + noise
 
