@@ -3,6 +3,12 @@
 The hook must be in place before the first import of `miwae`, so nothing here imports it.
 """
 
+import os
+
+# Half of the suite's time is compilation; what is compiled here runs a few times only. Set before
+# JAX is imported, and not where somebody has set it otherwise.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+
 import jax
 from jaxtyping import install_import_hook
 

@@ -74,13 +74,15 @@ def test_a_weighted_quantile_is_that_of_repeated_values():
 
 
 @pytest.mark.parametrize("shape", [0.1, 0.4, 0.7, 1.0])
-@pytest.mark.parametrize("n_samples", [200, 2_000])
+# At these sizes the tail has a whole length, which one rounds up (as the paper) and the other
+# down.
+@pytest.mark.parametrize("n_samples", [200, 2_500])
 def test_pareto_k_agrees_with_an_independent_implementation(shape, n_samples):
     rng = np.random.default_rng(int(10 * shape) + n_samples)
     log_w = np.log(stats.genpareto.rvs(shape, loc=0.1, size=(5, n_samples), random_state=rng))
     ours = importance.pareto_k(jnp.asarray(log_w.T, dtype=jnp.float32))
-    _, theirs = array_stats.psislw(log_w, r_eff=1.0, axis=-1)
-    np.testing.assert_allclose(ours, theirs, atol=0.01)
+    _, theirs = array_stats.psislw(-log_w, r_eff=1.0, axis=-1)  # it takes log-likelihoods
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
 
 
 def test_pareto_k_finds_the_tail():

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from miwae.numerics import features_first
 from miwae.randomness import random_rows
 
 __all__ = [
@@ -213,9 +214,14 @@ def update_running(
     w = jnp.exp(log_w - safe_scale[None])
     total = jnp.maximum(jnp.sum(w, axis=0), jnp.finfo(w.dtype).tiny)
     first = (running.count == 0)[:, None]
-    block_mean = jnp.einsum("kb,kbs->bs", w, jnp.where(used[..., None], h, 0.0)) / total[:, None]
+    h_first = features_first(h)
+
+    def weighted(weights: Float[Array, "K B"], a: Float[Array, "S K B"]) -> Float[Array, "B S"]:
+        return jnp.sum(weights[None] * a, axis=1).T
+
+    block_mean = weighted(w, jnp.where(used[None], h_first, 0.0)) / total[:, None]
     centre = jnp.where(first, block_mean, running.centre)
-    centred = jnp.where(used[..., None], h - centre[None], 0.0)
+    centred = jnp.where(used[None], h_first - centre.T[:, None], 0.0)
     w2 = w * w
     tail = jnp.concatenate([running.top, log_w.T], axis=1)
     return Running(
@@ -224,8 +230,8 @@ def update_running(
         w=old * running.w + jnp.sum(w, axis=0),
         w2=old**2 * running.w2 + jnp.sum(w2, axis=0),
         centre=centre,
-        wh=old[:, None] * running.wh + jnp.einsum("kb,kbs->bs", w, centred),
-        w2h=old[:, None] ** 2 * running.w2h + jnp.einsum("kb,kbs->bs", w2, centred),
-        w2h2=old[:, None] ** 2 * running.w2h2 + jnp.einsum("kb,kbs->bs", w2, centred**2),
+        wh=old[:, None] * running.wh + weighted(w, centred),
+        w2h=old[:, None] ** 2 * running.w2h + weighted(w2, centred),
+        w2h2=old[:, None] ** 2 * running.w2h2 + weighted(w2, centred**2),
         top=jax.lax.top_k(tail, running.top.shape[1])[0],
     )

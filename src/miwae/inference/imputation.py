@@ -34,13 +34,6 @@ __all__ = [
 ]
 
 
-def _complete(
-    x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], imputed: np.ndarray
-) -> np.ndarray:
-    """Imputed values with the observed cells put back, bit for bit."""
-    return np.where(observed, x, imputed)
-
-
 class SingleImputation(NamedTuple):
     """Conditional means, and what is known of their accuracy."""
 
@@ -110,7 +103,7 @@ def impute_single(
         error[needed] = np.where(is_known[needed], 0.0, result.standard_error)
     imputed = np.asarray(observation.point(jnp.asarray(mean)))
     return SingleImputation(
-        _complete(values, seen, imputed), mean, error, _spread_report(needed, report)
+        np.where(seen, values, imputed), mean, error, _spread_report(needed, report)
     )
 
 
@@ -216,7 +209,7 @@ def impute_multiple(
             callback=callback,
         )
         drawn = np.moveaxis(result, 1, 0)
-        copies[:, needed] = _complete(part[None], part_seen[None], drawn)
+        copies[:, needed] = np.where(part_seen[None], part[None], drawn)
     return MultipleImputation(copies, _spread_report(needed, report))
 
 
@@ -265,4 +258,4 @@ def quantiles(
         floats_per_row=(settings.n_samples + BLOCK) * values.shape[1] * 4,
         callback=callback,
     )
-    return Quantiles(_complete(values[None], seen[None], np.moveaxis(result, 1, 0)), report)
+    return Quantiles(np.where(seen[None], values[None], np.moveaxis(result, 1, 0)), report)

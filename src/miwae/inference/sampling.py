@@ -236,7 +236,7 @@ class _Finished:
             into[rows] = np.asarray(out)[places]
         self.report.n_samples[rows] = count
         self.report.effective_sample_size[rows] = ess
-        self.tails += zip(rows, top, strict=True)
+        self.tails += [(int(row), tail) for row, tail in zip(rows, top, strict=True)]
         self.count += len(rows)
         while len(self.tails) >= self.BATCH or (self.tails and self.count == len(self.report[0])):
             self._fit_tails(self.tails[: self.BATCH])

@@ -243,10 +243,13 @@ class AffineStudentT(AbstractProposal):
     df: Float[Array, "B L"]
 
     def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
-        """Back substitution on shifted and scaled Student-t draws."""
+        """`C^-T` times shifted and scaled Student-t draws."""
         inner = ProductStudentT(self.delta, self.scale, self.df).sample(key, n_samples)
         factor = _matrices_last(self.cholesky)
-        moved = linalg.solve_lower_transposed(factor, features_first(inner))
+        # One inverse for each row, then a product for each of many draws.
+        identity = jnp.broadcast_to(jnp.eye(factor.shape[0])[..., None], factor.shape)
+        inverse = linalg.solve_lower(factor, identity)
+        moved = jnp.sum(inverse[:, :, None] * features_first(inner)[:, None], axis=0)
         return self.centre[None] + features_last(moved)
 
     def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:

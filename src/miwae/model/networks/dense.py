@@ -89,11 +89,13 @@ class Dense(eqx.Module):
     def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
         """Apply the network."""
         function = ACTIVATIONS[self.activation][0]
-        h = features_first(a)
+        # One long last axis of all samples of all rows: the loops over it are vectorised best.
+        h = features_first(a).reshape(a.shape[-1], -1)
         for i, layer in enumerate(self.layers[:-1]):
             out = function(layer(h))
             h = h + out if self.residual and i > 0 else out
-        return features_last(self.layers[-1](h))
+        out = self.layers[-1](h)
+        return features_last(out.reshape(-1, *a.shape[:-1]))
 
 
 class LinearResidual(eqx.Module):
