@@ -240,7 +240,6 @@ def test_refitting_moves_the_amortizer_only_and_tightens_the_estimate():
     settings = dataclasses.replace(SMALL, max_steps=300, evaluate_every=100, learning_rate=5e-2)
     result = refit_amortizer(model, X, OBSERVED, settings=settings, key=KEY)
     assert_equal(result.autoencoder.generative, model.generative)
-    assert abs(float(result.autoencoder.amortizer.shift)) < 0.2  # from 1
     ess = [
         log_likelihood(m, X, OBSERVED, key=KEY, n_samples=200).report.effective_sample_size.mean()
         for m in (model, result.autoencoder)

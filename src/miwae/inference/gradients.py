@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from miwae.errors import SettingsError
 from miwae.inference.bounds import BOUNDS
 from miwae.inference.weights import log_weights
 from miwae.model.latent import Autoencoder
-from miwae.model.proposals import Mixture
+from miwae.model.proposals import AbstractProposal, Mixture
 
 __all__ = ["ESTIMATORS", "BoundGradient", "bound_and_gradient"]
 
@@ -70,26 +71,36 @@ def bound_and_gradient(
         raise SettingsError(f"objective must be one of {', '.join(BOUNDS)}, not {objective!r}")
     parameters, static = eqx.partition(autoencoder, eqx.is_inexact_array)
 
-    def codes(own: PyTree) -> Float[Array, "K B L"]:
-        proposal = eqx.combine(own, static).propose(x, observed)
-        if estimator == "dreg" and isinstance(proposal, Mixture):
-            raise SettingsError(
-                "the doubly reparametrised gradient is not defined for a stratified mixture: "
-                "use estimator='standard' or 'path'"
-            )
+    def propose(own: PyTree) -> AbstractProposal:
+        return eqx.combine(own, static).propose(x, observed)
+
+    def sample(proposal: AbstractProposal) -> Float[Array, "K B L"]:
         return proposal.sample(key, n_samples)
 
-    def weigh(own: PyTree, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        own_q = own if estimator == "standard" else jax.lax.stop_gradient(own)
-        proposal = eqx.combine(own_q, static).propose(x, observed)
+    def weigh(
+        own: PyTree, proposal: AbstractProposal, z: Float[Array, "K B L"]
+    ) -> Float[Array, "K B"]:
         return log_weights(eqx.combine(own, static), proposal, z, x, observed)
 
-    z, pull_z = jax.vjp(codes, parameters)
-    log_w, pull_w = jax.vjp(weigh, parameters, z)
+    proposal, pull_proposal = eqx.filter_vjp(propose, parameters)
+    if estimator == "dreg" and isinstance(proposal, Mixture):
+        raise SettingsError(
+            "the doubly reparametrised gradient is not defined for a stratified mixture: "
+            "use estimator='standard' or 'path'"
+        )
+    z, pull_z = eqx.filter_vjp(sample, proposal)
+    log_w, pull_w = eqx.filter_vjp(weigh, parameters, proposal, z)
     bound, pull_bound = jax.vjp(BOUNDS[objective], log_w)
     (w,) = pull_bound(row_weights)
-    direct, towards_z = pull_w(w)
+    direct, score, path = pull_w(w)
     if estimator == "dreg" and objective in ("miwae", "iwae"):
-        towards_z = towards_z * jax.nn.softmax(log_w, axis=0)[..., None]
-    (path,) = pull_z(towards_z)
-    return BoundGradient(bound, jax.tree.map(lambda a, b: a + b, direct, path))
+        path = path * jax.nn.softmax(log_w, axis=0)[..., None]
+    (towards_proposal,) = pull_z(path)
+    if estimator == "standard":
+        towards_proposal = _added(towards_proposal, score)
+    (through_proposal,) = pull_proposal(towards_proposal)
+    return BoundGradient(bound, _added(direct, through_proposal))
+
+
+def _added(a: PyTree, b: PyTree) -> PyTree:
+    return jax.tree.map(jnp.add, a, b)
