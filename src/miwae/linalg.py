@@ -7,8 +7,9 @@ halves of a batch side by side. And with a hundred matrices or more, loops over 
 faster: one step for each of a dozen columns, vectorised over all rows of a batch.
 """
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 __all__ = ["cholesky", "solve_lower", "solve_lower_transposed"]
 
@@ -20,31 +21,37 @@ def cholesky(a: Float[Array, "L L B"]) -> Float[Array, "L L B"]:
         >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])[:, :, None])[:, :, 0].tolist()
         [[2.0, 0.0], [1.0, 2.0]]
     """
-    columns = []
-    for place in range(a.shape[0]):
-        column = a[:, 0] / jnp.sqrt(a[0, 0])[None]
-        columns.append(jnp.pad(column, ((place, 0), (0, 0))))
-        a = a[1:, 1:] - column[1:, None] * column[None, 1:]
-    return jnp.stack(columns, axis=1)
+    place = jnp.arange(a.shape[0])[:, None]
+
+    def step(j: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        rest, factor = carry
+        column = jnp.where(place >= j, rest[:, j] / jnp.sqrt(rest[j, j])[None], 0.0)
+        return rest - column[:, None] * column[None], factor.at[:, j].set(column)
+
+    return jax.lax.fori_loop(0, a.shape[0], step, (a, jnp.zeros_like(a)))[1]
 
 
 def solve_lower(c: Float[Array, "L L B"], b: Float[Array, "L K B"]) -> Float[Array, "L K B"]:
     """`C^-1 b`, by forward substitution."""
-    solution = []
-    for place in range(c.shape[0]):
-        value = b[0] / c[place, place][None]
-        solution.append(value)
-        b = b[1:] - c[place + 1 :, place][:, None] * value[None]
-    return jnp.stack(solution)
+
+    def step(j: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        rest, solution = carry
+        value = rest[j] / c[j, j][None]
+        return rest - c[:, j][:, None] * value[None], solution.at[j].set(value)
+
+    return jax.lax.fori_loop(0, c.shape[0], step, (b, jnp.zeros_like(b)))[1]
 
 
 def solve_lower_transposed(
     c: Float[Array, "L L B"], b: Float[Array, "L K B"]
 ) -> Float[Array, "L K B"]:
     """`C^-T b`, by back substitution."""
-    solution = []
-    for place in reversed(range(c.shape[0])):
-        value = b[-1] / c[place, place][None]
-        solution.append(value)
-        b = b[:-1] - c[place, :place][:, None] * value[None]
-    return jnp.stack(solution[::-1])
+    last = c.shape[0] - 1
+
+    def step(i: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        rest, solution = carry
+        j = last - i
+        value = rest[j] / c[j, j][None]
+        return rest - c[j][:, None] * value[None], solution.at[j].set(value)
+
+    return jax.lax.fori_loop(0, c.shape[0], step, (b, jnp.zeros_like(b)))[1]

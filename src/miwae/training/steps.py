@@ -21,7 +21,7 @@ SHARDS = 2
 SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
 
 
-SHUFFLE = 2**31 - 1  # folded into the key of a run; steps, folded in too, never come so far
+SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; steps never come so far
 
 
 class Batch(NamedTuple):
@@ -107,10 +107,12 @@ def _next_rows(state: TrainingState, batch_size: int) -> tuple[Int[Array, " N"],
     n_rows = state.order.shape[0]
     per_epoch = n_rows // batch_size
     epoch, place = jnp.divmod(state.step, per_epoch)
-    key = jax.random.fold_in(jax.random.fold_in(state.key, SHUFFLE), epoch)
+    key = jax.random.fold_in(state.key, SHUFFLE - epoch)
     order = jax.lax.cond(
         place == 0,
-        lambda: jax.random.permutation(key, n_rows).astype(state.order.dtype),
+        # One sort of random words: `jax.random.permutation` sorts several times, and compiles so
+        # long.
+        lambda: jnp.argsort(jax.random.bits(key, (n_rows,))).astype(state.order.dtype),
         lambda: state.order,
     )
     return order, jax.lax.dynamic_slice(order, (place * batch_size,), (batch_size,))
