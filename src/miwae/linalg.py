@@ -3,8 +3,8 @@
 Batched LAPACK calls are not used, for two reasons. Two of them that do not depend on each other
 can wait for each other forever on XLA's CPU runtime (jaxlib 0.10: each runs on a worker of the
 thread pool and waits there for work that it has given to the same pool), and training runs two
-halves of a batch side by side. And with a hundred matrices or more, loops over the matrices are
-faster: one step for each of a dozen columns, vectorised over all rows of a batch.
+halves of a batch side by side. And there is no call for each matrix: one step for each of a dozen
+columns, vectorised over all rows of a batch.
 """
 
 import jax

@@ -55,8 +55,8 @@ def features_first(a: Array) -> Array:
 
     Arrays are (samples, rows, features) wherever they pass from one function to another. Inside
     the densities and dense layers the features go first: with a last axis of ten or thirty XLA's
-    loops on a CPU are not vectorised, and each cell costs ten times as much. The compiler cancels
-    a `features_last` that meets a `features_first`, so nothing is moved in memory.
+    loops on a CPU are not vectorised. The compiler cancels a `features_last` that meets a
+    `features_first`, so nothing is moved in memory.
     """
     return jnp.moveaxis(a, -1, 0)
 

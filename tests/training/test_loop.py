@@ -78,6 +78,11 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     other = dataclasses.replace(SMALL, learning_rate=0.1)
     with pytest.raises(FileFormatError, match="learning_rate=0.001, but this run has"):
         fit(small_autoencoder(), X, OBSERVED, settings=other, key=KEY, checkpoint=path)
+    with pytest.raises(FileFormatError, match="on other data or with another key"):
+        fit(small_autoencoder(), X + 1, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+    other_key = jax.random.key(1)
+    with pytest.raises(FileFormatError, match="on other data or with another key"):
+        fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=other_key, checkpoint=path)
     with pytest.raises(FileFormatError, match="order has shape"):
         fit(small_autoencoder(), X[:99], OBSERVED[:99], settings=SMALL, key=KEY, checkpoint=path)
 

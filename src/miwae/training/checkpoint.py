@@ -132,10 +132,12 @@ def save_checkpoint(
     state: TrainingState,
     settings: TrainingSettings,
     history: Sequence[Sequence[Any]],
+    fingerprint: str,
 ) -> None:
-    """Write a training state, its settings and its history."""
+    """Write a training state, its settings, its history, and what tells its data and key."""
     header = {
         "kind": "checkpoint",
+        "fingerprint": fingerprint,
         "settings": dataclasses.asdict(settings),
         "history": [list(record) for record in history],
     }
@@ -143,7 +145,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | Path, like: TrainingState, settings: TrainingSettings
+    path: str | Path, like: TrainingState, settings: TrainingSettings, fingerprint: str
 ) -> tuple[TrainingState, list[list[Any]]]:
     """Read a training state and its history.
 
@@ -153,6 +155,10 @@ def load_checkpoint(
     state, header = load_tree(path, like)
     if header.get("kind") != "checkpoint":
         raise FileFormatError(f"{path} is not a checkpoint")
+    if header.get("fingerprint") != fingerprint:
+        raise FileFormatError(
+            f"{path} is of a run on other data or with another key: use those, or another file"
+        )
     saved, own = header.get("settings", {}), dataclasses.asdict(settings)
     may_differ = (
         {"max_steps", "max_seconds", "patience"}

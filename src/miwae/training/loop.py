@@ -1,6 +1,7 @@
 """Training runs: offline on an array, online on a stream, and refitting an amortizer."""
 
 import dataclasses
+import hashlib
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -196,8 +197,9 @@ def fit(
     evaluation, remaining = _evaluation(values, seen, settings, rng, key_score)
     state = initial_state(autoencoder, settings, key_state, len(values))
     history: list[Record] = []
+    fingerprint = _fingerprint(values, seen, key)
     if checkpoint is not None and Path(checkpoint).exists():
-        state, saved = load_checkpoint(checkpoint, state, settings)
+        state, saved = load_checkpoint(checkpoint, state, settings, fingerprint)
         history = [Record(*record) for record in saved]
     report = callback or (lambda progress: None)
     guard = _Guard(settings, remaining.sum() / len(values))
@@ -232,10 +234,18 @@ def fit(
         state = _judged(accepted, score, settings)
         history.append(record(float(new.bound), score))
         if checkpoint is not None:
-            save_checkpoint(checkpoint, state, settings, history)
+            save_checkpoint(checkpoint, state, settings, history, fingerprint)
         report(Progress("training", int(state.step), settings.max_steps, history[-1]))
     report(Progress("done", int(state.step), settings.max_steps, history[-1] if history else None))
     return Fitted(state.best, state, tuple(history), (*guard.events, stop))
+
+
+def _fingerprint(x: np.ndarray, observed: np.ndarray, key: Key[Array, ""]) -> str:
+    """Tells the observed cells and the key of a run from all others."""
+    digest = hashlib.sha256(np.where(observed, x, 0.0).astype(np.float32).tobytes())
+    digest.update(observed.tobytes())
+    digest.update(np.asarray(jax.random.key_data(key)).tobytes())
+    return digest.hexdigest()
 
 
 def _reason_to_stop(
