@@ -184,6 +184,12 @@ def test_bad_arrays_are_refused_by_name(x, message):
             function(WIDE, x, key=KEY)
 
 
+def test_no_rows_are_refused_where_there_would_be_nothing_to_return():
+    with pytest.raises(DataError, match="x has no rows"):
+        quantiles(WIDE, X[:0], OBSERVED[:0], levels=(0.5,), key=KEY)
+    assert impute_single(WIDE, X[:0], OBSERVED[:0], key=KEY).x.shape == (0, 4)
+
+
 def quantiles_of(autoencoder, x, key):
     return quantiles(autoencoder, x, levels=(0.5,), key=key)
 

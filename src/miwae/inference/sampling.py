@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from miwae.arrays import require_at_least
-from miwae.errors import SettingsError
+from miwae.errors import DataError, SettingsError
 from miwae.inference.importance import (
     Running,
     pareto_k_of_tail,
@@ -282,6 +282,8 @@ def sample_rows(
         callback: told how many rows are finished, and of how many.
     """
     n_rows = len(x)
+    if n_rows == 0:
+        raise DataError("x has no rows")
     observation = autoencoder.generative.observation
     # Parameters, statistics and cells, and about as much again for the layers of the networks.
     floats = 2 * (observation.n_parameters + n_statistics + observation.n_features + 256)
