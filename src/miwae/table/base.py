@@ -1,0 +1,116 @@
+"""What every kind of table offers: its columns in neutral form, and a way to fill holes."""
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+__all__ = ["AbstractTable", "Column", "Fill", "Storage"]
+
+Storage = Literal["number", "boolean", "text", "category", "time", "other"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column as it is stored, whatever the library.
+
+    Attributes:
+        name: as the user knows it.
+        storage: "number", "boolean", "text", "category" (levels declared by the table), "time", or
+            "other" for what cannot be modelled (lists, mixed objects).
+        values: one number per row, NaN where missing: the number itself, 0 or 1 for booleans, the
+            index in `levels` for text and categories, seconds (since 1970 or, for durations, in
+            all) for times, all NaN for "other".
+        missing: True where there is no value.
+        levels: the distinct values of text, sorted, or all declared categories in their order.
+        ordered: whether declared categories have an order.
+        whole: numbers are stored as integers.
+        dtype: the library's own name of the type, for messages.
+    """
+
+    name: str
+    storage: Storage
+    values: np.ndarray
+    missing: np.ndarray
+    levels: tuple[Any, ...] = ()
+    ordered: bool = False
+    whole: bool = False
+    dtype: str = ""
+
+    @property
+    def n_observed(self) -> int:
+        """Cells that have a value."""
+        return int(len(self.missing) - np.count_nonzero(self.missing))
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Values for some cells of a column.
+
+    Attributes:
+        rows: where, in increasing order.
+        values: one per row: floats for numbers, booleans (0, 1) and times (seconds), an object
+            array of levels for text and categories.
+    """
+
+    rows: Int[np.ndarray, " H"]
+    values: np.ndarray
+
+
+class AbstractTable(abc.ABC):
+    """A table of some library, read in neutral form and filled in its own.
+
+    Adapters change nothing in place. To support another library, implement what is abstract and
+    add it to `frames.as_table` and to `tests/table/cases.py`: the contract tests run on it.
+    """
+
+    @property
+    @abc.abstractmethod
+    def native(self) -> Any:
+        """The table as the user knows it."""
+
+    @property
+    @abc.abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, as text."""
+
+    @property
+    @abc.abstractmethod
+    def n_rows(self) -> int:
+        """Its length."""
+
+    @abc.abstractmethod
+    def column(self, position: int, missing_values: tuple[Any, ...] = ()) -> Column:
+        """A column in neutral form.
+
+        Args:
+            position: which.
+            missing_values: values that count as missing besides the library's own (null, NaN, NaT,
+                None).
+        """
+
+    @abc.abstractmethod
+    def fill(self, fills: Mapping[int, Fill]) -> Self:
+        """A copy with some cells replaced, by position of the column; all others bit for bit."""
+
+    @abc.abstractmethod
+    def keep(self, positions: Sequence[int]) -> Self:
+        """Only some of the columns."""
+
+    @abc.abstractmethod
+    def rows(self, start: int, stop: int) -> Self:
+        """Some consecutive rows."""
+
+    @abc.abstractmethod
+    def with_columns(
+        self, columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]], *, first: bool
+    ) -> Self:
+        """With further columns of flags or integers, before all others or after them."""
+
+    @classmethod
+    @abc.abstractmethod
+    def stacked(cls, tables: Sequence[Self]) -> Self:
+        """Tables of the same columns, one below the other."""
