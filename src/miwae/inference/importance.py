@@ -21,6 +21,7 @@ __all__ = [
     "pareto_k_of_tail",
     "resample",
     "self_normalised_mean",
+    "smoothed",
     "standard_error",
     "start_running",
     "update_running",
@@ -108,9 +109,28 @@ def pareto_k(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
 def pareto_k_of_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> Float[Array, " B"]:
     """Pareto's k from the largest log-weights of each row, in descending order.
 
-    The fit is the empirical Bayes estimate of Zhang & Stephens (2009), with the weak prior towards
-    0.5 of Vehtari et al. Rows may have different numbers of samples, and so tails of different
-    lengths.
+    Rows may have different numbers of samples, and so tails of different lengths.
+    """
+    return _fit_tail(top, n_samples).k
+
+
+class _Tail(NamedTuple):
+    """A generalised Pareto distribution, fitted to the largest weights of each row.
+
+    Weights are relative to the largest of the row.
+    """
+
+    k: Float[Array, " B"]
+    sigma: Float[Array, " B"]
+    cutoff: Float[Array, " B"]
+    length: Int[Array, " B"]
+    flat: Bool[Array, " B"]  # all weights are equal: there is nothing to fit
+
+
+def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
+    """The empirical Bayes estimate of Zhang & Stephens (2009).
+
+    With the weak prior towards 0.5 of Vehtari et al. (2024) for k.
     """
     n = n_samples.astype(top.dtype)
     length = jnp.ceil(jnp.minimum(n / 5, 3 * jnp.sqrt(n))).astype(int)
@@ -141,9 +161,38 @@ def pareto_k_of_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> F
     k = mean_log(theta)
     log_profile = m[:, None] * (jnp.log(-theta / k) - k - 1)
     posterior = jax.nn.softmax(jnp.where(on_grid, log_profile, -jnp.inf), axis=1)
-    estimate = mean_log(jnp.sum(posterior * theta, axis=1, keepdims=True))[:, 0]
+    expected = jnp.sum(posterior * theta, axis=1, keepdims=True)
+    estimate = mean_log(expected)[:, 0]
     shrunk = (m * estimate + 5) / (m + 10)
-    return jnp.where(flat, 0.0, jnp.where(length >= 5, shrunk, jnp.nan))
+    k = jnp.where(flat, 0.0, jnp.where(length >= 5, shrunk, jnp.nan))
+    relative_cutoff = jnp.exp(cutoff - top[:, :1])[:, 0]
+    return _Tail(k, -estimate / expected[:, 0], relative_cutoff, length, flat)
+
+
+def smoothed(log_w: Float[Array, "K B"], n_samples: Int[Array, " B"]) -> Float[Array, "K B"]:
+    """Pareto smoothed log-weights (Vehtari et al., 2024).
+
+    The largest weights of a row are replaced by the quantiles of the Pareto distribution fitted to
+    them, no larger than the largest was: a few lucky samples no longer decide everything, at the
+    price of a little bias. Flat and short tails stay as they are.
+
+    Args:
+        log_w: log-weights, -inf for samples that do not count.
+        n_samples: how many do.
+    """
+    keep = min(tail_length(log_w.shape[0]) + 1, log_w.shape[0])
+    top, place = jax.lax.top_k(log_w.T, keep)
+    tail = _fit_tail(top, n_samples)
+    rank = jnp.arange(keep, dtype=log_w.dtype)[None, :]
+    # The largest weight has rank 0 and so the highest quantile.
+    level = 1 - (rank + 0.5) / tail.length[:, None].astype(log_w.dtype)
+    k = jnp.where(jnp.abs(tail.k) < 1e-3, 1e-3, tail.k)[:, None]
+    excess = tail.sigma[:, None] * jnp.expm1(-k * jnp.log1p(-jnp.clip(level, 0.0, 1 - 1e-6))) / k
+    quantile = top[:, :1] + jnp.log(jnp.minimum(tail.cutoff[:, None] + excess, 1.0))
+    inside = (rank < tail.length[:, None].astype(log_w.dtype)) & ~tail.flat[:, None]
+    inside &= jnp.isfinite(tail.k)[:, None] & jnp.isfinite(quantile)
+    rows = jnp.arange(log_w.shape[1])[:, None]
+    return log_w.T.at[rows, place].set(jnp.where(inside, quantile, top)).T
 
 
 class Running(NamedTuple):
@@ -186,16 +235,18 @@ def start_running(n_rows: int, n_statistics: int, max_samples: int) -> Running:
     """Nothing seen yet."""
     zero = jnp.zeros(n_rows)
     zeros = jnp.zeros((n_rows, n_statistics))
+    # -inf with a type of its own: a weak type would mean a second compilation later
+    nothing = jnp.asarray(-jnp.inf, zero.dtype)
     return Running(
         count=jnp.zeros(n_rows, dtype=jnp.int32),
-        log_scale=jnp.full(n_rows, -jnp.inf),
+        log_scale=jnp.full(n_rows, nothing),
         w=zero,
         w2=zero,
         centre=zeros,
         wh=zeros,
         w2h=zeros,
         w2h2=zeros,
-        top=jnp.full((n_rows, tail_length(max_samples) + 1), -jnp.inf),
+        top=jnp.full((n_rows, tail_length(max_samples) + 1), nothing),
     )
 
 

@@ -2,11 +2,13 @@
 
 A fixed number of slots holds the rows that are being sampled. In each round every slot draws a
 block of codes for its row; a row that has enough gives its slot to the next one in the queue. All
-rounds have the same shapes, so there is one compilation; a row's numbers depend on its own content
-and key, not on its place, its neighbours or the number of slots (but for rounding).
+rounds have the same shapes, so there is one compilation. What is computed for a row depends on its
+own content and key, not on its place or its neighbours, and it is computed in groups of fixed
+size, so that not even its rounding depends on how many rows there are.
 """
 
 import abc
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -35,6 +37,13 @@ __all__ = ["AbstractSummary", "Round", "RowReport", "SamplingSettings", "sample_
 # many divisors, so that mixtures of 2, 3, 4, 5, 6, 8 or 10 components are sampled in equal shares.
 BLOCK = 120
 
+# Rows that go through the networks together: enough for fast matrix products, few enough for a
+# single row to be imputed in milliseconds.
+GROUP = 16
+
+# Rows at once: this many share the cost of looking at the results.
+MOST_SLOTS = 256
+
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingSettings:
@@ -46,24 +55,28 @@ class SamplingSettings:
             statistics is below this (in their own units: 0.02 is little on standardised data) and
             its effective sample size is at least `min_ess`. None draws L codes for every row.
         min_ess: see `tolerance`; below, a standard error cannot be trusted.
+        second_samples: codes drawn anew for a row with Pareto's k above 0.7, its weights then
+            smoothed; None leaves such rows as they are.
         memory: bytes that a round may use, roughly.
     """
 
     n_samples: int = 10_000
     tolerance: float | None = 0.02
     min_ess: float = 30.0
+    second_samples: int | None = None
     memory: int = 256 * 2**20
 
     def __post_init__(self) -> None:
         require_at_least(1, n_samples=self.n_samples)
+        if self.second_samples is not None:
+            require_at_least(1, second_samples=self.second_samples)
         if self.tolerance is not None and not self.tolerance > 0:
             raise SettingsError(f"tolerance must be positive or None, not {self.tolerance}")
 
-    def n_slots(self, n_rows: int, floats_per_sample: int, floats_per_row: int) -> int:
-        """Rows at once: a multiple of 16, from 16 to 256."""
-        per_row = 4 * (floats_per_sample * BLOCK + floats_per_row)
-        fitting = self.memory // per_row // 16 * 16
-        return int(np.clip(min(fitting, -(-n_rows // 16) * 16), 16, 256))
+    def n_slots(self, n_rows: int, floats_per_row: int) -> int:
+        """Rows at once: whole groups, at least one, at most `MOST_SLOTS`."""
+        groups = min(self.memory // (4 * floats_per_row * GROUP), -(-n_rows // GROUP))
+        return int(np.clip(groups, 1, MOST_SLOTS // GROUP)) * GROUP
 
 
 class Round(NamedTuple):
@@ -118,6 +131,15 @@ class RowReport(NamedTuple):
     n_samples: Int[np.ndarray, " N"]
     effective_sample_size: Float[np.ndarray, " N"]
     pareto_k: Float[np.ndarray, " N"]  # above 0.7: do not trust this row
+    smoothed: Bool[np.ndarray, " N"]  # weights were unreliable: drawn again, more, and smoothed
+
+
+class _Patience(NamedTuple):
+    """When a row has enough before its last code; arguments of the program, not a part of it."""
+
+    scale: Float[Array, " S"]
+    tolerance: Float[Array, ""]
+    min_ess: Float[Array, ""]
 
 
 class _Slots(NamedTuple):
@@ -137,7 +159,7 @@ def _refill(
     slots: _Slots | None,
     autoencoder: Autoencoder,
     summary: AbstractSummary,
-    settings: SamplingSettings,
+    n_samples: int,
     x: Float[Array, "B D"],
     observed: Bool[Array, "B D"],
     key: Key[Array, " B"],
@@ -146,28 +168,35 @@ def _refill(
 ) -> _Slots:
     """Start new rows in some of the slots."""
     n_rows = x.shape[0]
-    running = start_running(n_rows, n_statistics, settings.n_samples)
+    running = start_running(n_rows, n_statistics, n_samples)
     fresh = _Slots(x, observed, key, running, summary.start(autoencoder, n_rows))
     if slots is None:
         return fresh
     return jax.tree.map(lambda a, b: _select(new, a, b), fresh, slots)
 
 
+def _by_group(function: Callable[[_Slots], PyTree], slots: _Slots) -> PyTree:
+    """Apply a function to groups of rows of fixed size, one after the other."""
+    n_slots = slots.x.shape[0]
+    grouped = jax.tree.map(lambda a: a.reshape(n_slots // GROUP, GROUP, *a.shape[1:]), slots)
+    results = jax.lax.map(function, grouped)
+    return jax.tree.map(lambda a: a.reshape(n_slots, *a.shape[2:]), results)
+
+
 def _enough(
     slots: _Slots,
     autoencoder: Autoencoder,
     summary: AbstractSummary,
-    settings: SamplingSettings,
-    scale: Float[Array, " S"],
+    n_samples: int,
+    patience: _Patience,
 ) -> Bool[Array, " B"]:
     running = slots.running
-    full = running.count >= settings.n_samples
-    if settings.tolerance is None:
-        return full
     judged = summary.judged(autoencoder, slots.x, slots.observed)
-    error = jnp.where(judged, running.standard_error() / scale[None], 0.0)
-    settled = jnp.all(error <= settings.tolerance, axis=1)
-    return full | (settled & (running.effective_sample_size() >= settings.min_ess))
+    error = jnp.where(judged, running.standard_error() / patience.scale[None], 0.0)
+    # Without a tolerance it is negative, and nothing settles a row, not even nothing to judge.
+    settled = jnp.all(error <= patience.tolerance, axis=1) & (patience.tolerance >= 0)
+    settled &= running.effective_sample_size() >= patience.min_ess
+    return settled | (running.count >= n_samples)
 
 
 @eqx.filter_jit
@@ -175,24 +204,37 @@ def _advance(
     slots: _Slots,
     autoencoder: Autoencoder,
     summary: AbstractSummary,
-    settings: SamplingSettings,
-    scale: Float[Array, " S"],
-    n_blocks: Int[Array, ""],
+    n_samples: int,
+    patience: _Patience,
+    active: Bool[Array, " B"],
+    wanted: Int[Array, ""],
 ) -> tuple[_Slots, Bool[Array, " B"]]:
-    """Draw blocks of codes in every slot, and tell which rows have enough."""
+    """Draw blocks of codes until so many of the active rows have enough; tell which.
 
-    def body(_: Int[Array, ""], slots: _Slots) -> _Slots:
+    A row that has enough waits unchanged, whatever its neighbours need.
+    """
+
+    def one_block(slots: _Slots) -> tuple[_Slots, Bool[Array, " B"]]:
         key_z, key_h = split_key(_block_keys(slots), 2)
         z, log_w = draw(autoencoder, slots.x, slots.observed, key_z, BLOCK)
         place = slots.running.count[None, :] + jnp.arange(BLOCK)[:, None]
-        used = place < settings.n_samples
+        used = place < n_samples
         round_ = Round(autoencoder, slots.x, slots.observed, z, log_w, used, key_h)
         kept = summary.update(slots.kept, slots.running, round_)
         running = update_running(slots.running, log_w, summary.statistics(round_), used)
-        return slots._replace(running=running, kept=kept)
+        slots = slots._replace(running=running, kept=kept)
+        return slots, _enough(slots, autoencoder, summary, n_samples, patience)
 
-    slots = jax.lax.fori_loop(0, n_blocks, body, slots)
-    return slots, _enough(slots, autoencoder, summary, settings, scale)
+    def body(carry: tuple[_Slots, Bool[Array, " B"]]) -> tuple[_Slots, Bool[Array, " B"]]:
+        slots, enough = carry
+        new, new_enough = _by_group(one_block, slots)
+        slots = jax.tree.map(lambda a, b: _select(enough, a, b), slots, new)
+        return slots, enough | new_enough
+
+    def unfinished(carry: tuple[_Slots, Bool[Array, " B"]]) -> Bool[Array, ""]:
+        return jnp.sum(carry[1] & active) < wanted
+
+    return jax.lax.while_loop(unfinished, body, (slots, ~active))
 
 
 def _block_keys(slots: _Slots) -> Key[Array, " B"]:
@@ -203,10 +245,14 @@ def _block_keys(slots: _Slots) -> Key[Array, " B"]:
 def _results(
     slots: _Slots, autoencoder: Autoencoder, summary: AbstractSummary
 ) -> tuple[PyTree, tuple[Array, Array, Array]]:
-    key = fold_rows(slots.key, jnp.asarray(2**31 - 1))
-    result = summary.result(autoencoder, slots.kept, slots.running, slots.x, slots.observed, key)
+    def of_group(slots: _Slots) -> PyTree:
+        key = fold_rows(slots.key, jnp.asarray(2**31 - 1))
+        own = (slots.kept, slots.running, slots.x, slots.observed)
+        return summary.result(autoencoder, *own, key)
+
     running = slots.running
-    return result, (running.count, running.effective_sample_size(), running.top)
+    state = (running.count, running.effective_sample_size(), running.top)
+    return _by_group(of_group, slots), state
 
 
 class _Finished:
@@ -220,7 +266,10 @@ class _Finished:
     def __init__(self, n_rows: int) -> None:
         self.results: PyTree = None
         self.report = RowReport(
-            np.zeros(n_rows, np.int64), np.zeros(n_rows), np.full(n_rows, np.nan)
+            np.zeros(n_rows, np.int64),
+            np.zeros(n_rows),
+            np.full(n_rows, np.nan),
+            np.zeros(n_rows, dtype=bool),
         )
         self.tails: list[tuple[int, np.ndarray]] = []
         self.count = 0
@@ -266,6 +315,7 @@ def sample_rows(
     scale: Float[np.ndarray, " S"] | None = None,
     floats_per_row: int = 0,
     callback: Callable[[int, int], None] | None = None,
+    deadline: float | None = None,
 ) -> tuple[PyTree, RowReport]:
     """Sample all rows and hand out what the summary kept of each.
 
@@ -280,17 +330,18 @@ def sample_rows(
         scale: unit of the tolerance for each statistic; by default 1.
         floats_per_row: what the summary keeps of a row, for the memory budget.
         callback: told how many rows are finished, and of how many.
+        deadline: by `time.monotonic()`; after it no row gets more than the block it is at.
     """
     n_rows = len(x)
     if n_rows == 0:
         raise DataError("x has no rows")
-    observation = autoencoder.generative.observation
-    # Parameters, statistics and cells, and about as much again for the layers of the networks.
-    floats = 2 * (observation.n_parameters + n_statistics + observation.n_features + 256)
-    n_slots = settings.n_slots(n_rows, floats, floats_per_row)
-    unit = jnp.ones(n_statistics) if scale is None else jnp.asarray(scale)
-    # Without a stopping rule there is nothing to look at before the end.
-    blocks = -(-settings.n_samples // BLOCK) if settings.tolerance is None else 1
+    # The sums of each statistic, the row itself, and what the summary keeps, old and new.
+    floats = 2 * (5 * n_statistics + 2 * x.shape[1] + floats_per_row + 1_000)
+    n_slots = settings.n_slots(n_rows, floats)
+    unit = jnp.ones(n_statistics) if scale is None else jnp.asarray(scale, dtype=jnp.float32)
+    tolerance = -1.0 if settings.tolerance is None else settings.tolerance
+    patience = _Patience(unit, jnp.asarray(tolerance), jnp.asarray(settings.min_ess))
+    none_left = _Patience(unit, jnp.asarray(jnp.inf), jnp.asarray(0.0))
     waiting = np.arange(n_rows)
     in_slot = np.full(n_slots, -1)  # which row a slot holds
     slots: _Slots | None = None
@@ -306,13 +357,29 @@ def sample_rows(
             held = np.maximum(in_slot, 0)  # an empty slot repeats a row that nobody reads
             own = (jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held])
             slots = _refill(
-                slots, autoencoder, summary, settings, *own, jnp.asarray(new), n_statistics
+                slots,
+                autoencoder,
+                summary,
+                settings.n_samples,
+                *own,
+                jnp.asarray(new),
+                n_statistics,
             )
         assert slots is not None
-        slots, enough = _advance(slots, autoencoder, summary, settings, unit, jnp.asarray(blocks))
-        done = np.flatnonzero(np.asarray(enough) & (in_slot >= 0))
-        if len(done) == 0:
-            continue
+        active = in_slot >= 0
+        # Rows that have enough wait for a few others, to be looked at together.
+        wanted = min(int(active.sum()), max(1, n_slots // 16))
+        late = deadline is not None and time.monotonic() > deadline
+        slots, enough = _advance(
+            slots,
+            autoencoder,
+            summary,
+            settings.n_samples,
+            none_left if late else patience,
+            jnp.asarray(active),
+            jnp.asarray(wanted),
+        )
+        done = np.flatnonzero(np.asarray(enough) & active)
         finished.add(in_slot[done], done, *_results(slots, autoencoder, summary))
         in_slot[done] = -1
         if callback is not None:

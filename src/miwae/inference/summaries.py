@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
-from miwae.inference.importance import Running, resample, weighted_quantile
+from miwae.inference.importance import Running, resample, smoothed, weighted_quantile
 from miwae.inference.sampling import BLOCK, AbstractSummary, Round
 from miwae.model.latent import Autoencoder
 from miwae.model.observations import AbstractObservation
@@ -20,7 +20,10 @@ __all__ = [
     "Means",
     "QuantileSummary",
     "ResampleSummary",
+    "SmoothedDraws",
+    "SmoothedSummary",
     "closed_form",
+    "smoothed_means",
 ]
 
 
@@ -207,7 +210,100 @@ class QuantileSummary(AbstractSummary):
         observed: Bool[Array, "B D"],
         key: Key[Array, " B"],
     ) -> PyTree:
-        """Weighted quantiles."""
+        """Quantiles with smoothed weights."""
         log_w, drawn = kept
         levels = jnp.asarray(self.levels)
-        return jnp.moveaxis(weighted_quantile(log_w.T, jnp.moveaxis(drawn, 0, 1), levels), 0, 1)
+        weights = smoothed(log_w.T, running.count)
+        return jnp.moveaxis(weighted_quantile(weights, jnp.moveaxis(drawn, 0, 1), levels), 0, 1)
+
+
+class _Codes(NamedTuple):
+    """All codes of some rows, with smoothed weights."""
+
+    autoencoder: Autoencoder
+    z: Float[Array, "K B L"]
+    log_w: Float[Array, "K B"]
+    x: Float[Array, "B D"]
+    observed: Bool[Array, "B D"]
+    key: Key[Array, " B"]
+
+
+class SmoothedSummary(AbstractSummary):
+    """Keeps all codes of a row, smooths their weights, and only then uses them."""
+
+    product: Callable[[_Codes], PyTree]
+    n_samples: int = eqx.field(static=True)
+
+    def start(self, autoencoder: Autoencoder, n_rows: int) -> PyTree:
+        """Room for L codes, of no weight."""
+        room = -(-self.n_samples // BLOCK) * BLOCK
+        nothing = jnp.full((n_rows, room), jnp.asarray(-jnp.inf, jnp.float32))
+        return nothing, jnp.zeros((n_rows, room, autoencoder.generative.prior.n_latent))
+
+    def statistics(self, round_: Round) -> Float[Array, "K B S"]:
+        """None on the way."""
+        return jnp.zeros((*round_.log_w.shape, 0))
+
+    def judged(
+        self, autoencoder: Autoencoder, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Bool[Array, "B #S"]:
+        """None on the way."""
+        return jnp.ones((x.shape[0], 0), dtype=bool)
+
+    def update(self, kept: PyTree, running: Running, round_: Round) -> PyTree:
+        """Add a block."""
+        log_w = jnp.where(round_.used, round_.log_w, -jnp.inf)
+        place = jax.vmap(lambda a, b, i: jax.lax.dynamic_update_slice_in_dim(a, b, i, 0))
+        return (
+            place(kept[0], log_w.T, running.count),
+            place(kept[1], jnp.moveaxis(round_.z, 0, 1), running.count),
+        )
+
+    def result(
+        self,
+        autoencoder: Autoencoder,
+        kept: PyTree,
+        running: Running,
+        x: Float[Array, "B D"],
+        observed: Bool[Array, "B D"],
+        key: Key[Array, " B"],
+    ) -> PyTree:
+        """Smooth, then use."""
+        log_w = smoothed(kept[0].T, running.count)
+        z = jnp.moveaxis(kept[1], 0, 1)
+        return self.product(_Codes(autoencoder, z, log_w, x, observed, key))
+
+
+def smoothed_means(codes: _Codes) -> tuple[Float[Array, "B S"], Float[Array, "B S"]]:
+    """Means of the closed-form statistics and their Monte Carlo errors, a block at a time."""
+    generative = codes.autoencoder.generative
+    weights = jax.nn.softmax(codes.log_w, axis=0)
+
+    def add(sums: Array, block: tuple[Array, Array]) -> tuple[Array, None]:
+        z, w = block
+        h = generative.observation.mean(generative.decoder(z), codes.x, codes.observed)
+        terms = [w[..., None] * h, w[..., None] ** 2 * h, w[..., None] ** 2 * h**2]
+        return sums + jnp.stack([jnp.sum(term, axis=0) for term in terms]), None
+
+    blocks = jax.tree.map(lambda a: a.reshape(-1, BLOCK, *a.shape[1:]), (codes.z, weights))
+    n_statistics = generative.observation.n_statistics
+    start = jnp.zeros((3, codes.x.shape[0], n_statistics))
+    mean, w2h, w2h2 = jax.lax.scan(add, start, blocks)[0]
+    w2 = jnp.sum(weights**2, axis=0)[:, None]
+    return mean, jnp.sqrt(jnp.maximum(w2h2 - 2 * mean * w2h + mean**2 * w2, 0.0))
+
+
+class SmoothedDraws(eqx.Module):
+    """M completed rows, from codes drawn with the probability of their smoothed weights."""
+
+    n_imputations: int = eqx.field(static=True)
+
+    def __call__(self, codes: _Codes) -> Float[Array, "B M D"]:
+        """Resample, decode, draw."""
+        key_index, key_x = split_key(codes.key, 2)
+        index = resample(key_index, codes.log_w, self.n_imputations)
+        z = jnp.take_along_axis(codes.z, index[..., None], axis=0)
+        generative = codes.autoencoder.generative
+        eta = generative.decoder(z)
+        rows = _sampled(generative.observation, eta, codes.x, codes.observed, key_x)
+        return jnp.moveaxis(rows, 0, 1)

@@ -121,8 +121,7 @@ def linear_autoencoder(
         residual=residual,
         zero_last=True,
     )
-    start = observation.linearise(core.mean, core.noise)
-    linear = DenseLayer(start.slope @ core.loadings, start.slope @ core.mean + start.offset)
+    linear = _linear_decoder(observation, core)
     n_inputs = 2 * observation.n_inputs + n_latent
     return Autoencoder(
         LatentModel(
@@ -132,3 +131,9 @@ def linear_autoencoder(
         ),
         LinearAmortizer(core, ZeroFill(), network(n_inputs, 3 * n_latent, key=key_e)),
     )
+
+
+@eqx.filter_jit
+def _linear_decoder(observation: AbstractObservation, core: FactorAnalysis) -> DenseLayer:
+    start = observation.linearise(core.mean, core.noise)
+    return DenseLayer(start.slope @ core.loadings, start.slope @ core.mean + start.offset)

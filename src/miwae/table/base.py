@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -93,24 +93,24 @@ class AbstractTable(abc.ABC):
         """
 
     @abc.abstractmethod
-    def fill(self, fills: Mapping[int, Fill]) -> Self:
+    def fill(self, fills: Mapping[int, Fill]) -> "AbstractTable":
         """A copy with some cells replaced, by position of the column; all others bit for bit."""
 
     @abc.abstractmethod
-    def keep(self, positions: Sequence[int]) -> Self:
+    def keep(self, positions: Sequence[int]) -> "AbstractTable":
         """Only some of the columns."""
 
     @abc.abstractmethod
-    def rows(self, start: int, stop: int) -> Self:
+    def rows(self, start: int, stop: int) -> "AbstractTable":
         """Some consecutive rows."""
 
     @abc.abstractmethod
     def with_columns(
         self, columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]], *, first: bool
-    ) -> Self:
+    ) -> "AbstractTable":
         """With further columns of flags or integers, before all others or after them."""
 
     @classmethod
     @abc.abstractmethod
-    def stacked(cls, tables: Sequence[Self]) -> Self:
+    def stacked(cls, tables: Sequence["AbstractTable"]) -> "AbstractTable":
         """Tables of the same columns, one below the other."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from miwae.errors import SettingsError
@@ -12,13 +13,31 @@ from miwae.numerics import features_first, features_last
 
 __all__ = ["ACTIVATIONS", "Dense", "DenseLayer", "LinearResidual"]
 
-# Name: (function, initialiser): Glorot & Bengio (2010) where the activation is odd, He et al.
-# (2015) where it is one-sided, as in the paper's section 4.
-ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., Array]]] = {
-    "tanh": (jnp.tanh, jax.nn.initializers.glorot_uniform(in_axis=1, out_axis=0)),
-    "relu": (jax.nn.relu, jax.nn.initializers.he_normal(in_axis=1, out_axis=0)),
-    "silu": (jax.nn.silu, jax.nn.initializers.he_normal(in_axis=1, out_axis=0)),
+
+# Initial weights come from NumPy: JAX would compile a program for each shape, a second or two for
+# a network.
+def _glorot(rng: np.random.Generator, n_out: int, n_in: int) -> np.ndarray:
+    """Uniform, of variance 2 / (n_in + n_out): Glorot & Bengio (2010)."""
+    limit = np.sqrt(6 / (n_in + n_out))
+    return rng.uniform(-limit, limit, (n_out, n_in))
+
+
+def _he(rng: np.random.Generator, n_out: int, n_in: int) -> np.ndarray:
+    """Normal, of variance 2 / n_in: He et al. (2015)."""
+    return rng.normal(0.0, np.sqrt(2 / n_in), (n_out, n_in))
+
+
+# Name: (function, initialiser): Glorot where the activation is odd, He where it is one-sided, as
+# in the paper's section 4.
+ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., np.ndarray]]] = {
+    "tanh": (jnp.tanh, _glorot),
+    "relu": (jax.nn.relu, _he),
+    "silu": (jax.nn.silu, _he),
 }
+
+
+def _single(a: np.ndarray) -> Array:
+    return jnp.asarray(a.astype(np.float32))
 
 
 class DenseLayer(eqx.Module):
@@ -76,12 +95,14 @@ class Dense(eqx.Module):
         # The last layer has no activation behind it: Glorot's variance.
         initialise_last = ACTIVATIONS["tanh"][1]
         widths = [n_in, *[n_hidden] * n_layers, n_out]
-        keys = jax.random.split(key, len(widths) - 1)
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         layers = []
         for i, (a, b) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
             last = i == len(widths) - 2
-            weight = (initialise_last if last else initialise)(keys[i], (b, a))
-            layers.append(DenseLayer(weight * (not (last and zero_last)), jnp.zeros(b)))
+            weight = (initialise_last if last else initialise)(rng, b, a)
+            if last and zero_last:
+                weight = np.zeros((b, a))
+            layers.append(DenseLayer(_single(weight), _single(np.zeros(b))))
         self.layers = tuple(layers)
         self.activation = activation
         self.residual = residual
