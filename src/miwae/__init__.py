@@ -1,1 +1,29 @@
 """Deep latent variable models trained on incomplete data, and the imputations they give."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from miwae.imputer import MIWAEImputer
+    from miwae.multiple import MultiplyImputed, Pooled, pool
+
+__all__ = ["MIWAEImputer", "MultiplyImputed", "Pooled", "pool"]
+
+# Where the public names live. They are imported when first asked for: `import miwae` alone, and
+# what needs no model, do not wait for JAX and scikit-learn.
+_HOMES = {
+    "MIWAEImputer": "miwae.imputer",
+    "MultiplyImputed": "miwae.multiple",
+    "Pooled": "miwae.multiple",
+    "pool": "miwae.multiple",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'miwae' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,7 +4,14 @@ Every error of this package is a `MiwaeError`; those caused by a value that the 
 also `ValueError`, as scikit-learn's users expect.
 """
 
-__all__ = ["DataError", "DivergenceError", "FileFormatError", "MiwaeError", "SettingsError"]
+__all__ = [
+    "DataError",
+    "DataWarning",
+    "DivergenceError",
+    "FileFormatError",
+    "MiwaeError",
+    "SettingsError",
+]
 
 
 class MiwaeError(Exception):
@@ -25,3 +32,7 @@ class FileFormatError(MiwaeError, ValueError):
 
 class DivergenceError(MiwaeError, ArithmeticError):
     """Training met values that are not finite, or lost its way, more often than is allowed."""
+
+
+class DataWarning(UserWarning):
+    """Rows hold something the model cannot use; the message says what was done about it."""

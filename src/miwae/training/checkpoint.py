@@ -1,10 +1,11 @@
 """Files: safetensors with a JSON header. Loading one runs no code."""
 
+import contextlib
 import dataclasses
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from miwae.errors import FileFormatError
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import TrainingState
 
-__all__ = ["load_checkpoint", "load_tree", "save_checkpoint", "save_tree"]
+__all__ = ["load_checkpoint", "load_header", "load_tree", "save_checkpoint", "save_tree"]
 
 FORMAT = "miwae"
 VERSION = "1"
@@ -63,6 +64,44 @@ def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
         raise
 
 
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """The file and its header; whatever is wrong with it becomes a `FileFormatError`."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise FileFormatError(f"{path} is a safetensors file, but not one of miwae")
+            if metadata.get("version") != VERSION:
+                raise FileFormatError(
+                    f"{path} has format version {metadata.get('version')}; this version of miwae "
+                    f"reads version {VERSION}"
+                )
+            header = json.loads(metadata["header"])
+            if not isinstance(header, dict):
+                raise FileFormatError(f"{path} has a header that makes no sense")
+            yield file, header
+    except (
+        SafetensorError,
+        json.JSONDecodeError,
+        KeyError,
+        UnicodeDecodeError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        raise FileFormatError(f"{path} is truncated or not a miwae file: {error}") from error
+
+
+def load_header(path: str | Path) -> dict[str, Any]:
+    """Read the header of a file, and none of its arrays.
+
+    Raises:
+        FileFormatError: not such a file, or truncated.
+    """
+    with _opened(path) as (_, header):
+        return header
+
+
 def load_tree(path: str | Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     """Read what `save_tree` wrote into a pytree of the same structure.
 
@@ -76,25 +115,13 @@ def load_tree(path: str | Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     Raises:
         FileFormatError: not such a file, truncated, or of another structure.
     """
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise FileFormatError(f"{path} is a safetensors file, but not one of miwae")
-            if metadata.get("version") != VERSION:
-                raise FileFormatError(
-                    f"{path} has format version {metadata.get('version')}; this version of miwae "
-                    f"reads version {VERSION}"
-                )
-            header = json.loads(metadata["header"])
-            expected = _named_arrays(like)
-            _check_names(path, set(expected), set(file.keys()))
-            loaded = {
-                name: _restored(path, name, file.get_slice(name), leaf)
-                for name, leaf in expected.items()
-            }
-    except (SafetensorError, json.JSONDecodeError, KeyError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"{path} is truncated or not a miwae file: {error}") from error
+    with _opened(path) as (file, header):
+        expected = _named_arrays(like)
+        _check_names(path, set(expected), set(file.keys()))
+        loaded = {
+            name: _restored(path, name, file.get_slice(name), leaf)
+            for name, leaf in expected.items()
+        }
     leaves, structure = jax.tree_util.tree_flatten_with_path(eqx.filter(like, eqx.is_array))
     restored = jax.tree_util.tree_unflatten(
         structure, [loaded[jax.tree_util.keystr(place)] for place, _ in leaves]

@@ -1,0 +1,665 @@
+"""The scikit-learn estimator: a table with holes in, a completed table of the same kind out."""
+
+import contextlib
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from miwae.arrays import require_at_least
+from miwae.errors import DataError, DataWarning, SettingsError
+from miwae.inference.sampling import RowReport
+from miwae.modelling import (
+    Architecture,
+    FittedModel,
+    TableModel,
+    fit_model,
+    observation_of,
+    remaining,
+    training_settings,
+    update_model,
+)
+from miwae.multiple import MultiplyImputed
+from miwae.persistence import load_imputer, save_imputer
+from miwae.progress import Progressor, progressor
+from miwae.table.base import AbstractTable, Column, Fill
+from miwae.table.encoding import Encoded, decode, encode
+from miwae.table.frames import as_table
+from miwae.table.schema import Schema, infer_schema
+from miwae.training.loop import Record
+from miwae.training.settings import TrainingSettings
+
+__all__ = ["MIWAEImputer"]
+
+UNRELIABLE = 0.7  # Pareto's k
+
+
+class MIWAEImputer(TransformerMixin, BaseEstimator):
+    """Complete tables with a deep latent variable model.
+
+    The model is learned from the incomplete table itself, under the assumption that cells are
+    missing at random. Columns may be numbers, booleans, text, categories or times, in a pandas or
+    polars DataFrame, a pyarrow Table or a numpy array; what comes out is of the same kind, with
+    the same index, columns and types, and every observed cell as it was.
+
+    Args:
+        n_latent: dimension of the code of a row.
+        n_hidden: units per hidden layer.
+        n_layers: hidden layers of encoder and decoder.
+        batch_size: rows per training step.
+        n_samples: K, codes per row in training.
+        n_imputation_samples: L, codes per row in imputation, at most: easy rows need fewer.
+        max_steps: training steps; by default as many as the table is worth, at most 10,000.
+        max_time: seconds that `fit` may take (compilation cannot be interrupted), and each later
+            call that imputes; None for no limit. With a limit results depend on the machine.
+        early_stopping: hold a few observed cells out and stop when they are predicted no better.
+        column_kinds: kinds that you know better than their inference, by column:
+            {"zip": "categorical", "size": "ordinal:S<M<L", "name": "identifier"}.
+        bounds: (lower, upper) by column, None for no limit: {"share": (0, 1)}.
+        missing_values: a value, or several, that mean "missing" besides NaN, None and null.
+        keep_empty_features: keep columns without any observed cell, filled with 0 if they hold
+            numbers; by default they are dropped, as in scikit-learn.
+        add_indicator: append a column that tells which cells were missing for each column that had
+            missing cells when fitted.
+        objective: "miwae", or "mvae" for the cruder bound.
+        n_models: fit so many models, each to a bootstrap sample of the rows. More than one
+            makes `sample` reflect the uncertainty of the model itself (proper multiple
+            imputation), and averages `transform`.
+        device: "cpu", "gpu" or "tpu"; by default JAX's own choice.
+        random_state: a seed, for the same result each time.
+        verbose: 1 shows progress on standard error.
+
+    Attributes:
+        schema_: what each column was taken for, and why: `print(imputer.schema_)`.
+        history_: the bound and the score of held-out cells during training, one record each.
+        events_: every automatic decision, in words.
+        n_features_in_: number of columns.
+        feature_names_in_: their names, if all are text.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.random.default_rng(0).normal(size=(40, 1)) @ np.ones((1, 3))
+        >>> x[0, 0] = np.nan
+        >>> imputer = MIWAEImputer(max_steps=20, random_state=0)
+        >>> bool(abs(imputer.fit_transform(x)[0, 0] - x[0, 1]) < 0.5)
+        True
+    """
+
+    schema_: Schema
+    history_: tuple[Record, ...]
+    events_: list[str]
+    n_features_in_: int
+    models_: tuple[FittedModel, ...]
+    settings_: TrainingSettings | None
+    seed_: int
+    incomplete_: tuple[int, ...]
+
+    def __init__(
+        self,
+        *,
+        n_latent: int = 10,
+        n_hidden: int = 128,
+        n_layers: int = 3,
+        batch_size: int = 64,
+        n_samples: int = 20,
+        n_imputation_samples: int = 2_000,
+        max_steps: int | None = None,
+        max_time: float | None = None,
+        early_stopping: bool = True,
+        column_kinds: Mapping[Any, str] | None = None,
+        bounds: Mapping[Any, tuple[float | None, float | None]] | None = None,
+        missing_values: Any = np.nan,
+        keep_empty_features: bool = False,
+        add_indicator: bool = False,
+        objective: str = "miwae",
+        n_models: int = 1,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_latent = n_latent
+        self.n_hidden = n_hidden
+        self.n_layers = n_layers
+        self.batch_size = batch_size
+        self.n_samples = n_samples
+        self.n_imputation_samples = n_imputation_samples
+        self.max_steps = max_steps
+        self.max_time = max_time
+        self.early_stopping = early_stopping
+        self.column_kinds = column_kinds
+        self.bounds = bounds
+        self.missing_values = missing_values
+        self.keep_empty_features = keep_empty_features
+        self.add_indicator = add_indicator
+        self.objective = objective
+        self.n_models = n_models
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
+        """Learn what the columns are and how they hang together.
+
+        Args:
+            X: the incomplete table.
+            y: ignored, as in all of scikit-learn's transformers.
+        """
+        deadline = self._deadline()
+        table, columns = self._read(X, reset=True)
+        encoded = self._start(columns)
+        with self._device(), self._progress() as progress:
+            self._train(encoded, deadline, progress)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
+        """Go through some more rows once, and learn from them.
+
+        The first call, on an imputer that has not been fitted, decides from these rows what the
+        columns are, so they should be typical. Later batches need not be kept.
+
+        Args:
+            X: an incomplete table with the same columns.
+            y: ignored.
+        """
+        first = not hasattr(self, "schema_")
+        table, columns = self._read(X, reset=first)
+        encoded = self._start(columns) if first else self._encode(columns)
+        trainable = encoded.observed.any(axis=1)
+        if not encoded.x.shape[1] or not trainable.any():
+            return self
+        with self._device(), self._progress() as progress:
+            if not self.models_:
+                self._train(encoded, None, progress, max_steps=1)
+            assert self.settings_ is not None
+            self.models_ = tuple(
+                update_model(
+                    model,
+                    encoded.x[trainable],
+                    encoded.observed[trainable],
+                    settings=self.settings_,
+                )
+                for model in self.models_
+            )
+        self.history_ = self.models_[0].history
+        return self
+
+    def _start(self, columns: Sequence[Column]) -> Encoded:
+        """What can be said before training; everything fitted before is forgotten."""
+        self._check_settings()
+        self.schema_ = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
+        self.events_ = [
+            f"column {known.name!r} is {known.kind}: {known.reason}"
+            for known in self.schema_.columns
+        ]
+        self.incomplete_ = tuple(i for i, c in enumerate(columns) if c.missing.any())
+        self._tell_what_stays(columns)
+        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.models_, self.history_, self.settings_ = (), (), None
+        return encode(self.schema_, columns)
+
+    def _tell_what_stays(self, columns: Sequence[Column]) -> None:
+        for known, column in zip(self.schema_.columns, columns, strict=True):
+            n_missing = int(column.missing.sum())
+            if known.kind == "identifier" and n_missing:
+                self.events_.append(
+                    f"column {known.name!r} is not modelled: its {n_missing} missing cells stay "
+                    "missing; give its kind in column_kinds to have it imputed"
+                )
+            if known.kind == "empty":
+                what = "kept" if self.keep_empty_features else "dropped"
+                self.events_.append(
+                    f"column {known.name!r} has no observed cell: {what} "
+                    f"(keep_empty_features={self.keep_empty_features})"
+                )
+
+    def _train(
+        self,
+        encoded: Encoded,
+        deadline: float | None,
+        progress: Progressor,
+        max_steps: int | None = None,
+    ) -> None:
+        trainable = encoded.observed.any(axis=1)
+        x, observed = encoded.x[trainable], encoded.observed[trainable]
+        if not trainable.all():
+            self.events_.append(
+                f"{int((~trainable).sum())} rows have no observed cell in the modelled columns: "
+                "not used in fitting"
+            )
+        if not x.size:
+            return
+        observation = observation_of(self.schema_)
+        self.settings_ = training_settings(
+            observed,
+            objective=self.objective,
+            n_samples=self.n_samples,
+            batch_size=self.batch_size,
+            max_steps=self.max_steps if max_steps is None else max_steps,
+            early_stopping=self.early_stopping,
+            max_seconds=None,
+        )
+        models = []
+        for i, key in enumerate(jax.random.split(jax.random.key(self.seed_), self.n_models)):
+            rows = self._bootstrap(observed, i)
+            left = remaining(deadline)
+            share = None if left is None else left / (self.n_models - i)
+            models.append(
+                fit_model(
+                    observation,
+                    x[rows],
+                    observed[rows],
+                    architecture=self._architecture(),
+                    settings=_within(self.settings_, share),
+                    key=key,
+                    callback=progress.training(i, self.n_models),
+                )
+            )
+        self.models_ = tuple(models)
+        self.history_ = models[0].history
+        self.events_ += [event for model in models for event in model.events]
+
+    def _bootstrap(self, observed: Bool[np.ndarray, "N D"], member: int) -> np.ndarray:
+        """The rows of a member of an ensemble; a single model gets all of them."""
+        n_rows = len(observed)
+        if self.n_models == 1:
+            return np.arange(n_rows)
+        rng = np.random.default_rng([self.seed_, member])
+        rows = np.sort(rng.integers(n_rows, size=n_rows))
+        # Each column has to be seen at least once.
+        for column in np.flatnonzero(~observed[rows].any(axis=0)):
+            rows[rng.integers(n_rows)] = rng.choice(np.flatnonzero(observed[:, column]))
+        return rows
+
+    # ------------------------------------------------------------------ imputing
+
+    def transform(self, X: Any) -> Any:
+        """Fill the missing cells with their conditional means, or most probable categories.
+
+        A row gets the same values wherever it stands and whatever stands beside it. Columns on a
+        transformed scale (see `schema_`) get the back-transformed mean of that scale.
+
+        Args:
+            X: a table with the columns that were fitted; a single row will do.
+
+        Returns:
+            The completed table, of the same kind.
+        """
+        table, columns, encoded = self._prepared(X)
+        needed = self._needed(columns, encoded)
+        values = encoded.x.copy()
+        if needed.any():
+            with self._asked("imputing") as model:
+                values[needed], report = model.means(encoded.x[needed], encoded.observed[needed])
+            self._tell_of_weights(report)
+        fills = self._fills(columns, values)
+        return self._finished(table.fill(fills), columns).native
+
+    def sample(self, X: Any, n_imputations: int = 20) -> MultiplyImputed:
+        """Draw several completed copies of a table, for statistics that know what is missing.
+
+        With one model (the default) the copies differ by the uncertainty of the missing values
+        given the model; with `n_models` above 1 also by that of the model.
+
+        Args:
+            X: a table with the columns that were fitted.
+            n_imputations: M.
+        """
+        require_at_least(1, n_imputations=n_imputations)
+        table, columns, encoded = self._prepared(X)
+        needed = self._needed(columns, encoded)
+        copies = np.repeat(encoded.x[None], n_imputations, axis=0)
+        if needed.any():
+            with self._asked("sampling") as model:
+                part = (encoded.x[needed], encoded.observed[needed])
+                copies[:, needed], report = model.draws(*part, n_imputations)
+            self._tell_of_weights(report)
+        dropped = self._dropped()
+        kept = [i for i in range(len(columns)) if i not in dropped]
+        place = {position: i for i, position in enumerate(kept)}
+        fills = [
+            {place[i]: fill for i, fill in self._fills(columns, copy).items() if i in place}
+            for copy in copies
+        ]
+        completable = [place[i] for i in kept if self.schema_.columns[i].kind != "identifier"]
+        return MultiplyImputed(table.keep(kept), fills, completable=completable)
+
+    def interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
+        """Tables of lower and upper limits, between which a missing cell lies with probability.
+
+        Observed cells are their own limits. Columns without an order have their most probable
+        value in both.
+
+        Args:
+            X: a table with the columns that were fitted.
+            level: of the central interval.
+
+        Returns:
+            The pair (lower, upper), each of the same kind as `X`.
+        """
+        if not 0 < level < 1:
+            raise SettingsError(f"level must lie strictly between 0 and 1, not {level}")
+        table, columns, encoded = self._prepared(X)
+        needed = self._needed(columns, encoded)
+        limits = np.repeat(encoded.x[None], 2, axis=0)
+        if needed.any():
+            part = (encoded.x[needed], encoded.observed[needed])
+            with self._asked("imputing") as model:
+                limits[:, needed] = model.quantiles(*part, ((1 - level) / 2, (1 + level) / 2))
+                means, _ = model.means(*part)
+            for j, position in enumerate(self.schema_.modelled):
+                if self.schema_.columns[position].kind in ("categorical", "binary"):
+                    limits[:, needed, j] = means[:, j]
+        lower, upper = (
+            self._finished(table.fill(self._fills(columns, values)), columns).native
+            for values in limits
+        )
+        return lower, upper
+
+    def expectation(
+        self, X: Any, h: Callable[[Any], Any], *, n_imputations: int = 100
+    ) -> Float[np.ndarray, "N ..."]:
+        """`E[h(x) | x_obs]` of each row, for any function of completed rows.
+
+        Args:
+            X: a table with the columns that were fitted.
+            h: from a completed table, of the same kind as `X`, to one number (or vector) per row.
+            n_imputations: completed copies over which it is averaged.
+        """
+        draws = self.sample(X, n_imputations)
+        total: Any = None
+        for copy in draws:
+            value = np.asarray(h(copy), dtype=np.float64)
+            if value.ndim == 0 or len(value) != draws.n_rows:
+                raise DataError(
+                    f"h must return one value for each of the {draws.n_rows} rows, but returned "
+                    f"an array of shape {value.shape}"
+                )
+            total = value if total is None else total + value
+        return total / n_imputations
+
+    def score_samples(self, X: Any) -> Float[np.ndarray, " N"]:
+        """Estimated log-density of the observed cells of each row, in the units of the table."""
+        _, _, encoded = self._prepared(X)
+        if not self.models_:
+            return np.zeros(len(encoded.x))
+        with self._asked("scoring") as model:
+            log_prob = model.log_prob(encoded.x, encoded.observed)
+        return np.where(encoded.observed.any(axis=1), log_prob + encoded.log_slope, 0.0)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`: larger is better."""
+        return float(np.mean(self.score_samples(X)))
+
+    def diagnostics(self, X: Any) -> RowReport:
+        """How the sampling of each row goes.
+
+        Returns:
+            `n_samples` (0 for rows with nothing to impute), `effective_sample_size`, `pareto_k`
+            (above 0.7: do not trust this row) and `smoothed` (the weights were unreliable: more
+            codes were drawn and their weights smoothed), an array each.
+        """
+        _, columns, encoded = self._prepared(X)
+        n_rows = len(encoded.x)
+        report = RowReport(
+            np.zeros(n_rows, np.int64),
+            np.full(n_rows, np.nan),
+            np.full(n_rows, np.nan),
+            np.zeros(n_rows, dtype=bool),
+        )
+        needed = self._needed(columns, encoded)
+        if needed.any():
+            with self._asked("sampling") as model:
+                _, part = model.means(encoded.x[needed], encoded.observed[needed])
+            for into, out in zip(report, part, strict=True):
+                into[needed] = out
+        return report
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path: str | Path) -> None:
+        """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
+        check_is_fitted(self, "schema_")
+        save_imputer(path, self)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "MIWAEImputer":
+        """Read an imputer that `save` wrote; it imputes bit for bit as it did.
+
+        Raises:
+            FileFormatError: not such a file, truncated, or of a version that is not known.
+        """
+        imputer = cls()
+        load_imputer(path, imputer)
+        return imputer
+
+    # ------------------------------------------------------------------ scikit-learn
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns that `transform` returns."""
+        check_is_fitted(self, "schema_")
+        names = self._names_in(input_features)
+        dropped = self._dropped()
+        kept = [name for i, name in enumerate(names) if i not in dropped]
+        flags = [f"missingindicator_{names[i]}" for i in self._flagged()]
+        return np.asarray(kept + flags, dtype=object)
+
+    def _names_in(self, input_features: Any) -> list[str]:
+        own = getattr(self, "feature_names_in_", None)
+        if input_features is None:
+            return [f"x{i}" for i in range(self.n_features_in_)] if own is None else list(own)
+        given = list(input_features)
+        if own is not None and given != list(own):
+            raise ValueError("input_features is not equal to feature_names_in_")
+        if len(given) != self.n_features_in_:
+            raise ValueError(
+                "input_features should have length equal to number of features "
+                f"({self.n_features_in_}), got {len(given)}"
+            )
+        return given
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "schema_")
+
+    # ------------------------------------------------------------------ inside
+
+    def _check_settings(self) -> None:
+        require_at_least(1, n_imputation_samples=self.n_imputation_samples, n_models=self.n_models)
+        if self.max_time is not None and not self.max_time > 0:
+            raise SettingsError(f"max_time must be positive or None, not {self.max_time}")
+        self._architecture()
+
+    def _architecture(self) -> Architecture:
+        return Architecture(n_latent=self.n_latent, n_hidden=self.n_hidden, n_layers=self.n_layers)
+
+    def _deadline(self) -> float | None:
+        return None if self.max_time is None else time.monotonic() + self.max_time
+
+    def _progress(self) -> contextlib.AbstractContextManager[Progressor]:
+        return progressor(self.verbose > 0)
+
+    @contextlib.contextmanager
+    def _device(self) -> Iterator[None]:
+        if self.device is None:
+            yield
+            return
+        try:
+            device = jax.devices(self.device)[0]
+        except RuntimeError as error:
+            raise SettingsError(f"device={self.device!r} is not available: {error}") from error
+        with jax.default_device(device):
+            yield
+
+    @contextlib.contextmanager
+    def _asked(self, what: str) -> Iterator[TableModel]:
+        """The fitted model, with what it needs to answer."""
+        observation = self.models_[0].autoencoder.generative.observation
+        with self._device(), self._progress() as progress:
+            yield TableModel(
+                [model.autoencoder for model in self.models_],
+                scale=np.ones(observation.n_statistics, dtype=np.float32),
+                n_samples=self.n_imputation_samples,
+                key=self._key(),
+                callback=progress.rows(what),
+                deadline=self._deadline(),
+            )
+
+    def _key(self) -> Key[Array, ""]:
+        return jax.random.fold_in(jax.random.key(self.seed_), 1)
+
+    def _missing_values(self) -> tuple[Any, ...]:
+        given = self.missing_values
+        several = isinstance(given, list | tuple | set | frozenset | np.ndarray)
+        return tuple(given) if several else (given,)
+
+    def _read(self, X: Any, *, reset: bool) -> tuple[AbstractTable, list[Column]]:
+        """The table and its columns, with scikit-learn's checks of names and numbers."""
+        if not isinstance(X, AbstractTable) and not _is_frame(X):
+            X = _as_array(X)
+        if isinstance(X, AbstractTable):
+            self._check_names(X, reset=reset)
+        else:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        table = as_table(X)
+        if table.n_rows == 0 or not table.names:
+            raise DataError(
+                f"Found array with {table.n_rows} sample(s) and {len(table.names)} feature(s) "
+                f"(shape=({table.n_rows}, {len(table.names)})) while a minimum of 1 is required."
+            )
+        missing = self._missing_values()
+        return table, [table.column(i, missing) for i in range(len(table.names))]
+
+    def _check_names(self, table: AbstractTable, *, reset: bool) -> None:
+        names = np.asarray(table.names, dtype=object)
+        if reset:
+            self.feature_names_in_, self.n_features_in_ = names, len(names)
+        elif list(names) != list(getattr(self, "feature_names_in_", names)):
+            known = list(self.feature_names_in_)
+            absent = [name for name in known if name not in table.names]
+            extra = [name for name in table.names if name not in known]
+            what = ([f"lacks {', '.join(absent)}"] if absent else []) + (
+                [f"has the unknown {', '.join(extra)}"] if extra else []
+            )
+            raise DataError(
+                "the table "
+                + (" and ".join(what) or "has its columns in another order")
+                + f"; the model was fitted to {', '.join(known)}"
+            )
+        elif len(names) != self.n_features_in_:
+            raise DataError(
+                f"X has {len(names)} features, but MIWAEImputer is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+
+    def _prepared(self, X: Any) -> tuple[AbstractTable, list[Column], Encoded]:
+        check_is_fitted(self, "schema_")
+        table, columns = self._read(X, reset=False)
+        return table, columns, self._encode(columns)
+
+    def _encode(self, columns: Sequence[Column]) -> Encoded:
+        encoded = encode(self.schema_, columns)
+        for event in encoded.events:
+            self._tell(event)
+        return encoded
+
+    def _tell(self, event: str) -> None:
+        """Remember something about new rows, and warn: it is about data, not about us."""
+        if event not in self.events_:
+            self.events_.append(event)
+        warnings.warn(event, DataWarning, stacklevel=4)
+
+    def _tell_of_weights(self, report: RowReport) -> None:
+        """Say how many rows had unreliable weights, and what was done."""
+        n_again = int(report.smoothed.sum())
+        n_bad = int(np.sum(report.pareto_k > UNRELIABLE))
+        if n_again == 0:
+            return
+        event = (
+            f"{n_again} of {len(report.smoothed)} incomplete rows had unreliable importance "
+            f"weights: more codes were drawn and their weights smoothed; {n_bad} still have "
+            "Pareto k above 0.7 (see diagnostics)"
+        )
+        if event not in self.events_:
+            self.events_.append(event)
+
+    def _needed(self, columns: Sequence[Column], encoded: Encoded) -> Bool[np.ndarray, " N"]:
+        """Rows with a missing cell in a modelled column."""
+        needed = np.zeros(len(encoded.x), dtype=bool)
+        for position in self.schema_.modelled:
+            needed |= columns[position].missing
+        return needed if self.models_ else np.zeros_like(needed)
+
+    def _fills(
+        self, columns: Sequence[Column], values: Float[np.ndarray, "N D"]
+    ) -> dict[int, Fill]:
+        """The cells to fill, by column, from the values of the model."""
+        place = {position: j for j, position in enumerate(self.schema_.modelled)}
+        fills = {}
+        for position, (known, column) in enumerate(
+            zip(self.schema_.columns, columns, strict=True)
+        ):
+            rows = np.flatnonzero(column.missing)
+            if len(rows) == 0 or known.kind == "identifier":
+                continue
+            if known.kind == "empty":
+                if column.storage in ("number", "boolean") and self.keep_empty_features:
+                    fills[position] = Fill(rows, np.zeros(len(rows)))
+                continue
+            y = values[rows, place[position]] if position in place else np.zeros(len(rows))
+            fills[position] = Fill(rows, decode(known, y.astype(np.float64)))
+        return fills
+
+    def _dropped(self) -> frozenset[int]:
+        if self.keep_empty_features:
+            return frozenset()
+        empty = [i for i, known in enumerate(self.schema_.columns) if known.kind == "empty"]
+        return frozenset(empty)
+
+    def _flagged(self) -> tuple[int, ...]:
+        return self.incomplete_ if self.add_indicator else ()
+
+    def _finished(self, table: AbstractTable, columns: Sequence[Column]) -> AbstractTable:
+        """Without empty columns, with indicators, as the settings say."""
+        names = table.names
+        dropped = self._dropped()
+        if dropped:
+            table = table.keep([i for i in range(len(names)) if i not in dropped])
+        if self._flagged():
+            flags = {f"missingindicator_{names[i]}": columns[i].missing for i in self._flagged()}
+            table = table.with_columns(flags, first=False)
+        return table
+
+
+def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettings:
+    return settings if seconds is None else dataclasses.replace(settings, max_seconds=seconds)
+
+
+def _is_frame(X: Any) -> bool:
+    """A table of some library, rather than something that becomes an array."""
+    return hasattr(X, "column_names") or hasattr(X, "columns") or hasattr(X, "collect")
+
+
+def _as_array(X: Any) -> np.ndarray:
+    """Arrays, lists of lists, and what scikit-learn takes for an array."""
+    if isinstance(X, np.ndarray) and X.dtype.kind not in "fiubOU":
+        return check_array(X, dtype=None, ensure_all_finite=False)
+    array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_features=1)
+    return np.asarray(array)

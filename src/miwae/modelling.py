@@ -1,0 +1,438 @@
+"""The model behind a table: built from its schema, fitted to its arrays, asked for imputations."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.arrays import require_at_least
+from miwae.inference.imputation import impute_multiple, impute_single, quantiles
+from miwae.inference.likelihood import log_likelihood
+from miwae.inference.sampling import BLOCK, RowReport, SamplingSettings
+from miwae.model.build import linear_autoencoder, linear_core
+from miwae.model.latent import Autoencoder
+from miwae.model.linear import FactorAnalysis
+from miwae.model.observations import (
+    AbstractObservation,
+    Bernoulli,
+    Categorical,
+    Count,
+    Heterogeneous,
+    Ordinal,
+    Part,
+    StudentT,
+)
+from miwae.randomness import row_keys
+from miwae.table.schema import NUMERIC, ColumnSchema, Schema
+from miwae.training.loop import Progress, Record, fit, fit_stream
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import TrainingState, initial_state
+
+__all__ = [
+    "Architecture",
+    "FittedModel",
+    "TableModel",
+    "empty_model",
+    "fit_model",
+    "observation_of",
+    "remaining",
+    "stream_state",
+    "training_settings",
+    "update_model",
+]
+
+# Below this many observed cells there is too little to learn more than the linear core from.
+FEWEST_CELLS = 100
+
+# Rows that the linear core is fitted to, at most: more hardly change it.
+CORE_ROWS = 10_000
+
+# Evaluations of held-out cells in a run, and how many may pass without improvement.
+EVALUATIONS = 20
+PATIENCE = 4
+
+# Cells of statistics that are held at once while rows are imputed.
+CHUNK_CELLS = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """The sizes of the networks."""
+
+    n_latent: int = 10
+    n_hidden: int = 128
+    n_layers: int = 3
+
+    def __post_init__(self) -> None:
+        require_at_least(1, n_latent=self.n_latent, n_hidden=self.n_hidden)
+        require_at_least(0, n_layers=self.n_layers)
+
+
+def observation_of(schema: Schema) -> AbstractObservation:
+    """The observation model of the modelled columns, in their order."""
+    columns = [schema.columns[position] for position in schema.modelled]
+    of_kind = lambda kinds: [i for i, c in enumerate(columns) if c.kind in kinds]  # noqa: E731
+    parts = [
+        Part(family(len(chosen)), tuple(chosen))
+        for family, kinds in ((StudentT, NUMERIC), (Bernoulli, {"binary"}), (Count, {"count"}))
+        if (chosen := of_kind(kinds))
+    ]
+    for family, kind in ((_categorical, "categorical"), (_ordinal, "ordinal")):
+        for chosen in _of_similar_size(columns, of_kind({kind})):
+            parts.append(
+                Part(family(tuple(len(columns[i].levels) for i in chosen)), tuple(chosen))
+            )
+    return parts[0].observation if len(parts) == 1 else _heterogeneous(tuple(parts))
+
+
+# Equinox lets a property stand for an abstract field; a type checker takes it for an argument.
+_categorical: Callable[[tuple[int, ...]], AbstractObservation] = Categorical  # pyright: ignore
+_ordinal: Callable[[tuple[int, ...]], AbstractObservation] = Ordinal  # pyright: ignore
+_heterogeneous: Callable[[tuple[Part, ...]], AbstractObservation] = Heterogeneous  # pyright: ignore
+
+
+def _of_similar_size(columns: Sequence[ColumnSchema], chosen: list[int]) -> list[list[int]]:
+    """Coded columns in groups in which no one has more than twice the levels of another.
+
+    Within a part, columns are padded to the largest.
+    """
+    groups: list[list[int]] = []
+    for i in sorted(chosen, key=lambda i: len(columns[i].levels)):
+        if groups and len(columns[i].levels) <= 2 * len(columns[groups[-1][0]].levels):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return [sorted(group) for group in groups]
+
+
+class FittedModel(NamedTuple):
+    """One member of an ensemble: the model, and what further training needs."""
+
+    autoencoder: Autoencoder
+    state: TrainingState
+    history: tuple[Record, ...]
+    events: tuple[str, ...]
+
+
+def fit_model(
+    observation: AbstractObservation,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    architecture: Architecture,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    callback: Callable[[Progress], None] | None = None,
+) -> FittedModel:
+    """Fit the linear core, then the deep model that starts from it.
+
+    Args:
+        observation: the observation model.
+        x: rows on the scale of the model.
+        observed: True where a cell was seen; each row and column has such a cell.
+        architecture: of the networks.
+        settings: of the training.
+        key: for initial weights, held-out cells, minibatches and codes.
+        callback: told of the progress of training.
+    """
+    key_core, key_weights, key_fit = jax.random.split(key, 3)
+    rows = _core_rows(observed, key_core)
+    core = linear_core(observation, x[rows], observed[rows], n_latent=architecture.n_latent)
+    autoencoder = _assembled(observation, core, architecture, key_weights)
+    if int(observed.sum()) < FEWEST_CELLS:
+        why = f"only {int(observed.sum())} cells are observed: the model stays linear"
+        return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
+    fitted = fit(autoencoder, x, observed, settings=settings, key=key_fit, callback=callback)
+    state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
+    return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
+
+
+def _core_rows(observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]) -> np.ndarray:
+    """Some of many rows, with each column observed at least once."""
+    n_rows = len(observed)
+    if n_rows <= CORE_ROWS:
+        return np.arange(n_rows)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    chosen = rng.choice(n_rows, CORE_ROWS, replace=False)
+    rare = np.flatnonzero(~observed[chosen].any(axis=0))
+    return np.sort(np.append(chosen, observed[:, rare].argmax(axis=0)))
+
+
+def _assembled(
+    observation: AbstractObservation,
+    core: FactorAnalysis,
+    architecture: Architecture,
+    key: Key[Array, ""],
+) -> Autoencoder:
+    return linear_autoencoder(
+        observation,
+        core,
+        n_hidden=architecture.n_hidden,
+        n_layers=architecture.n_layers,
+        key=key,
+    )
+
+
+def empty_model(
+    observation: AbstractObservation, architecture: Architecture, settings: TrainingSettings
+) -> tuple[Autoencoder, TrainingState]:
+    """A model of the right structure, to load another one's arrays into."""
+    n_inputs, n_latent = observation.n_inputs, architecture.n_latent
+    core = FactorAnalysis(
+        *(
+            jax.numpy.asarray(a, dtype=jax.numpy.float32)
+            for a in (np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs))
+        )
+    )
+    autoencoder = _assembled(observation, core, architecture, jax.random.key(0))
+    return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
+
+
+def stream_state(
+    autoencoder: Autoencoder,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    trained: TrainingState | None = None,
+) -> TrainingState:
+    """The state from which `update_model` goes on, with the optimiser as training left it."""
+    state = initial_state(autoencoder, settings, key, n_rows=1)
+    if trained is None:
+        return state
+    kept = lambda s: (s.optimizer_state, s.key, s.step, s.step_scale)  # noqa: E731
+    return eqx.tree_at(kept, state, kept(trained))
+
+
+def update_model(
+    model: FittedModel,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    settings: TrainingSettings,
+    callback: Callable[[Progress], None] | None = None,
+) -> FittedModel:
+    """Go through some more rows once."""
+    settings = dataclasses.replace(settings, schedule="constant")
+    fitted = fit_stream(model.state, [(x, observed)], settings=settings, callback=callback)
+    return FittedModel(
+        fitted.autoencoder,
+        fitted.state,
+        (*model.history, *fitted.history),
+        (*model.events, *fitted.events),
+    )
+
+
+class TableModel:
+    """An ensemble of fitted models, asked for imputations of rows on their own scale.
+
+    Each answer covers all rows, is computed in chunks of bounded memory, and does not depend on
+    how they are cut.
+
+    Args:
+        autoencoders: the members.
+        scale: the unit of Monte Carlo error for each statistic.
+        n_samples: L, the most codes per row and member.
+        key: of all random numbers.
+        callback: told how many rows are finished, and of how many.
+        deadline: by `time.monotonic()`; after it rows get as few codes as possible.
+    """
+
+    def __init__(
+        self,
+        autoencoders: Sequence[Autoencoder],
+        *,
+        scale: Float[np.ndarray, " S"],
+        n_samples: int,
+        key: Key[Array, ""],
+        callback: Callable[[int, int], None] | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.autoencoders = tuple(autoencoders)
+        self.scale = scale
+        self.n_samples = n_samples
+        self.key = key
+        self.callback = callback
+        self.deadline = deadline
+
+    def means(
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
+    ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
+        """The single imputation of each cell."""
+        observation = self.autoencoders[0].generative.observation
+        settings = SamplingSettings(
+            n_samples=max(self.n_samples // 2, 1),
+            tolerance=0.05,
+            min_ess=20.0,
+            second_samples=self.n_samples,
+        )
+        filled, reports = np.empty_like(x), []
+        for rows, done in self._chunks(len(x), observation.n_statistics):
+            results = [
+                impute_single(
+                    autoencoder,
+                    x[rows],
+                    observed[rows],
+                    key=key,
+                    settings=settings,
+                    scale=self.scale,
+                    callback=self._told(done, i, len(x)),
+                    deadline=self.deadline,
+                )
+                for i, (autoencoder, key) in enumerate(self._members())
+            ]
+            if len(results) == 1:
+                filled[rows] = results[0].x
+            else:
+                mean = np.mean([result.mean for result in results], axis=0)
+                filled[rows] = np.asarray(observation.point(jax.numpy.asarray(mean)))
+            reports.append(_combined([result.report for result in results]))
+        return filled, _stacked(reports)
+
+    def draws(
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_imputations: int
+    ) -> tuple[Float[np.ndarray, "M N D"], RowReport]:
+        """Completed copies, dealt out to the members in turn."""
+        settings = SamplingSettings(
+            n_samples=self.n_samples, tolerance=0.05, second_samples=self.n_samples
+        )
+        copies = np.empty((n_imputations, *x.shape), dtype=np.float32)
+        reports = []
+        for i, (autoencoder, key) in enumerate(self._members()):
+            own = range(i, n_imputations, len(self.autoencoders))
+            if not own:
+                continue
+            keys = row_keys(key, x, observed, tell_duplicates_apart=True)
+            width = autoencoder.generative.observation.n_statistics + len(own) * x.shape[1]
+            parts = []
+            for rows, done in self._chunks(len(x), width):
+                result = impute_multiple(
+                    autoencoder,
+                    x[rows],
+                    observed[rows],
+                    n_imputations=len(own),
+                    keys=keys[rows],
+                    settings=settings,
+                    callback=self._told(done, i, len(x)),
+                    deadline=self.deadline,
+                )
+                copies[own.start :: own.step, rows] = result.x
+                parts.append(result.report)
+            reports.append(_stacked(parts))
+        return copies, _combined(reports)
+
+    def quantiles(
+        self,
+        x: Float[np.ndarray, "N D"],
+        observed: Bool[np.ndarray, "N D"],
+        levels: tuple[float, ...],
+    ) -> Float[np.ndarray, "Q N D"]:
+        """Quantiles of each missing cell, of the members' mixture."""
+        n_samples = max(self.n_samples // 2 // BLOCK, 1) * BLOCK
+        settings = SamplingSettings(n_samples=n_samples, tolerance=None)
+        several = len(self.autoencoders) > 1
+        # A mixture's quantiles are those of its members' pooled quantiles on a fine grid.
+        asked = tuple(np.arange(1, 200) / 200) if several else levels
+        out = np.empty((len(levels), *x.shape), dtype=np.float32)
+        for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
+            parts = [
+                quantiles(
+                    autoencoder,
+                    x[rows],
+                    observed[rows],
+                    levels=asked,
+                    key=key,
+                    settings=settings,
+                    callback=self._told(done, i, len(x)),
+                    deadline=self.deadline,
+                ).x
+                for i, (autoencoder, key) in enumerate(self._members())
+            ]
+            pooled = np.concatenate(parts)
+            out[:, rows] = np.quantile(pooled, levels, axis=0) if several else pooled
+        return out
+
+    def log_prob(
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
+    ) -> Float[np.ndarray, " N"]:
+        """Estimated log p(x_obs) of each row, of the members' mixture."""
+        parts = [
+            log_likelihood(
+                autoencoder,
+                x,
+                observed,
+                key=key,
+                n_samples=self.n_samples,
+                callback=self._told(0, i, len(x)),
+            ).log_prob
+            for i, (autoencoder, key) in enumerate(self._members())
+        ]
+        return np.logaddexp.reduce(parts, axis=0) - np.log(len(parts))
+
+    def _members(self) -> list[tuple[Autoencoder, Key[Array, ""]]]:
+        return [(a, jax.random.fold_in(self.key, i)) for i, a in enumerate(self.autoencoders)]
+
+    def _chunks(self, n_rows: int, width: int) -> list[tuple[slice, int]]:
+        size = int(np.clip(CHUNK_CELLS // max(width, 1), 256, 2**16))
+        return [(slice(first, first + size), first) for first in range(0, n_rows, size)]
+
+    def _told(self, done: int, member: int, n_rows: int) -> Callable[[int, int], None] | None:
+        if self.callback is None:
+            return None
+        callback, n_members = self.callback, len(self.autoencoders)
+        return lambda now, _: callback(member * n_rows + done + now, n_members * n_rows)
+
+
+def _combined(reports: Sequence[RowReport]) -> RowReport:
+    """Of several members: the codes of all, and the least reliable of them."""
+    with np.errstate(invalid="ignore"):
+        return RowReport(
+            np.sum([r.n_samples for r in reports], axis=0),
+            np.min([r.effective_sample_size for r in reports], axis=0),
+            np.max([r.pareto_k for r in reports], axis=0),
+            np.any([r.smoothed for r in reports], axis=0),
+        )
+
+
+def _stacked(reports: Sequence[RowReport]) -> RowReport:
+    """Of several chunks."""
+    return RowReport(*(np.concatenate(parts) for parts in zip(*reports, strict=True)))
+
+
+def training_settings(
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    objective: str,
+    n_samples: int,
+    batch_size: int,
+    max_steps: int | None,
+    early_stopping: bool,
+    max_seconds: float | None,
+) -> TrainingSettings:
+    """How to train on so many cells, where the user has not said it.
+
+    Large tables are worth more steps, and need a smaller share of their cells to be judged by.
+    """
+    n_cells = max(int(observed.sum()), 1)
+    steps = int(np.clip(30 * np.sqrt(n_cells), 200, 10_000)) if max_steps is None else max_steps
+    held_out = float(np.clip(250 / n_cells, 0.03, 0.2)) if early_stopping else 0.0
+    return TrainingSettings(
+        objective=objective,
+        n_samples=n_samples,
+        batch_size=batch_size,
+        max_steps=steps,
+        max_seconds=max_seconds,
+        schedule="cosine",
+        evaluate_every=max(-(-steps // EVALUATIONS), 1),
+        held_out=held_out,
+        patience=PATIENCE if early_stopping else None,
+    )
+
+
+def remaining(deadline: float | None) -> float | None:
+    """Seconds until a deadline."""
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

@@ -1,0 +1,204 @@
+"""A fitted imputer as one file: arrays as safetensors, everything else as JSON in its header."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from miwae.errors import DataError, FileFormatError
+from miwae.modelling import Architecture, FittedModel, empty_model, observation_of
+from miwae.table.schema import KINDS, ColumnSchema, Schema
+from miwae.table.transforms import Transform
+from miwae.training.checkpoint import load_header, load_tree, save_tree
+from miwae.training.loop import Record
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import TrainingState
+
+__all__ = ["load_imputer", "save_imputer"]
+
+KIND = "imputer"
+
+
+def save_imputer(path: str | Path, imputer: Any) -> None:
+    """Write a fitted imputer.
+
+    Raises:
+        DataError: a category that is neither text nor a number cannot be written.
+    """
+    header = {
+        "kind": KIND,
+        "parameters": _plain(_portable(imputer.get_params(deep=False))),
+        "schema": [_plain(dataclasses.asdict(column)) for column in imputer.schema_.columns],
+        "fitted": _plain(
+            {
+                "n_features_in_": imputer.n_features_in_,
+                "feature_names_in_": list(getattr(imputer, "feature_names_in_", [])) or None,
+                "incomplete_": imputer.incomplete_,
+                "events_": list(imputer.events_),
+                "seed_": imputer.seed_,
+                "settings_": _settings_of(imputer),
+                "histories": [
+                    [tuple(record) for record in model.history] for model in imputer.models_
+                ],
+            }
+        ),
+    }
+    save_tree(path, tuple(_arrays(model) for model in imputer.models_), header)
+
+
+def _portable(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The random state is used up in fitting; its seed is saved as such."""
+    state = parameters["random_state"]
+    known = state is None or isinstance(state, int | np.integer)
+    return {**parameters, "random_state": state if known else None}
+
+
+def _settings_of(imputer: Any) -> dict[str, Any] | None:
+    return None if imputer.settings_ is None else dataclasses.asdict(imputer.settings_)
+
+
+def _kept(state: TrainingState) -> tuple[Any, ...]:
+    """What going on with training needs besides the model itself."""
+    return state.optimizer_state, state.key, state.step, state.step_scale
+
+
+def _arrays(model: FittedModel) -> tuple[Any, ...]:
+    return model.autoencoder, _kept(model.state)
+
+
+def load_imputer(path: str | Path, imputer: Any) -> None:
+    """Read what `save_imputer` wrote into a new imputer.
+
+    Raises:
+        FileFormatError: not such a file, truncated, inconsistent, or of an unknown version.
+    """
+    header = load_header(path)
+    if header.get("kind") != KIND:
+        raise FileFormatError(f"{path} holds a {header.get('kind')}, not an imputer")
+    try:
+        parameters = _restored(header["parameters"])
+        schema = Schema(tuple(_column(_restored(column)) for column in header["schema"]))
+        fitted = _restored(header["fitted"])
+        _read_into(path, imputer, parameters, schema, fitted)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{path} is damaged: its header makes no sense ({error})") from error
+
+
+def _read_into(
+    path: str | Path,
+    imputer: Any,
+    parameters: dict[str, Any],
+    schema: Schema,
+    fitted: dict[str, Any],
+) -> None:
+    if set(parameters) != set(imputer.get_params(deep=False)):
+        raise FileFormatError(f"{path} has other parameters than this version of miwae knows")
+    if fitted["n_features_in_"] != len(schema.columns):
+        raise FileFormatError(f"{path} is damaged: it has {len(schema.columns)} columns")
+    imputer.set_params(**parameters)
+    settings = fitted["settings_"]
+    imputer.schema_ = schema
+    imputer.n_features_in_ = int(fitted["n_features_in_"])
+    if fitted["feature_names_in_"] is not None:
+        imputer.feature_names_in_ = np.asarray(fitted["feature_names_in_"], dtype=object)
+    imputer.incomplete_ = tuple(int(i) for i in fitted["incomplete_"])
+    imputer.events_ = [str(event) for event in fitted["events_"]]
+    imputer.seed_ = int(fitted["seed_"])
+    imputer.settings_ = None if settings is None else TrainingSettings(**settings)
+    imputer.models_ = _models(path, imputer, fitted["histories"])
+    imputer.history_ = imputer.models_[0].history if imputer.models_ else ()
+
+
+def _models(
+    path: str | Path, imputer: Any, histories: list[list[tuple[Any, ...]]]
+) -> tuple[FittedModel, ...]:
+    if not histories:
+        load_tree(path, ())
+        return ()
+    architecture = Architecture(
+        n_latent=imputer.n_latent, n_hidden=imputer.n_hidden, n_layers=imputer.n_layers
+    )
+    observation = observation_of(imputer.schema_)
+    _require_plausible(path, architecture, observation.n_inputs, len(histories))
+    autoencoder, state = empty_model(observation, architecture, imputer.settings_)
+    like = tuple((autoencoder, _kept(state)) for _ in histories)
+    models, _ = load_tree(path, like)
+    return tuple(
+        FittedModel(
+            own,
+            eqx.tree_at(lambda s: (s.autoencoder, s.best, *_kept(s)), state, (own, own, *kept)),
+            tuple(Record(*record) for record in history),
+            (),
+        )
+        for (own, kept), history in zip(models, histories, strict=True)
+    )
+
+
+def _require_plausible(
+    path: str | Path, architecture: Architecture, n_inputs: int, n_models: int
+) -> None:
+    """Before anything is allocated: a file cannot hold a model larger than itself."""
+    hidden, layers = architecture.n_hidden, architecture.n_layers
+    floats = 2 * max(layers - 1, 0) * hidden**2 + n_inputs * (hidden + architecture.n_latent)
+    if 4 * n_models * floats > Path(path).stat().st_size:
+        raise FileFormatError(f"{path} is damaged: it is too small for the model it describes")
+
+
+def _column(fields: dict[str, Any]) -> ColumnSchema:
+    transform = fields.pop("transform")
+    column = ColumnSchema(
+        **fields, transform=None if transform is None else Transform(**transform)
+    )
+    if column.kind not in KINDS:
+        raise FileFormatError(f"the column kind {column.kind!r} is not known")
+    if column.transform is not None and column.transform.shape not in ("identity", "log", "asinh"):
+        raise FileFormatError(f"the scale {column.transform.shape!r} is not known")
+    return column
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it, strictly: other types and special numbers by name.
+
+    Raises:
+        DataError: for what cannot be written.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, Mapping):
+        return {"dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(item) for item in value]}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    raise DataError(
+        f"cannot save {value!r} of type {type(value).__name__}: categories and settings must be "
+        "text, numbers or booleans"
+    )
+
+
+def _restored(value: Any) -> Any:
+    """The inverse of `_plain`."""
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "float":
+        return float(content)
+    if kind == "tuple":
+        return tuple(_restored(item) for item in content)
+    if kind == "dict":
+        return {_restored(key): _restored(item) for key, item in content}
+    raise FileFormatError(f"the header has a value of unknown type {kind!r}")

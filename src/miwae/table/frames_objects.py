@@ -1,0 +1,165 @@
+"""Columns of Python objects: what they hold is found by looking at every cell."""
+
+import datetime
+from decimal import Decimal
+from types import NoneType
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.errors import DataError
+from miwae.table.base import Column, Fill
+from miwae.table.frames_shared import (
+    booleans,
+    column_of_codes,
+    column_of_numbers,
+    column_of_others,
+    finite,
+    is_nothing,
+    key_of,
+    keys_of,
+    kind_of,
+    refuse_fill,
+    seconds_of,
+    ticks_of,
+)
+
+__all__ = ["fill_objects", "read_objects"]
+
+# Of these, only NaN differs from itself, and comparing never fails.
+PLAIN = {str, bool, int, float, NoneType}
+
+MODELLED = {"boolean", "number", "text", "time"}
+
+# What datetime can express, in seconds since 1970.
+FIRST = seconds_of(datetime.datetime.min)
+LAST = seconds_of(datetime.datetime.max.replace(microsecond=0))
+
+
+def read_objects(
+    array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: str
+) -> Column:
+    """A column of objects in neutral form.
+
+    Cells that count as missing do not count for the type: numbers and "?" are numbers.
+    """
+    missing = _missing(array) | _equal(array, missing_values)
+    observed = array[~missing]
+    types = set(map(type, observed))
+    kinds = {kind_of(cls) for cls in types}
+    if kinds <= {"number"}:
+        values = _spread(np.array([float(v) for v in observed], np.float64), missing)
+        whole = bool(types) and all(issubclass(cls, int | np.integer) for cls in types)
+        return column_of_numbers(name, values, missing, (), whole=whole, dtype=dtype)
+    if kinds == {"boolean"}:
+        values = _spread(observed.astype(np.float64), missing)
+        return Column(name=name, storage="boolean", values=values, missing=missing, dtype=dtype)
+    if kinds == {"time"}:
+        values = _spread(np.array([seconds_of(v) for v in observed], np.float64), missing)
+        return Column(name=name, storage="time", values=values, missing=missing, dtype=dtype)
+    if kinds <= {"text", "number", "boolean"}:
+        return _text(observed, missing, name, dtype)
+    return column_of_others(name, missing, dtype=dtype)
+
+
+def fill_objects(array: np.ndarray, fill: Fill, name: str) -> np.ndarray:
+    """A copy with values of the types that the other cells have."""
+    rest = np.delete(array, fill.rows)
+    rest = rest[~_missing(rest)]
+    if not {kind_of(cls) for cls in set(map(type, rest))} <= MODELLED:
+        raise refuse_fill(name, str(array.dtype))
+    if fill.values.dtype.kind in "OUT":
+        values = fill.values.tolist()
+    else:
+        values = _like(rest, fill.values, name)
+    out = array.copy()
+    # Not by assignment of the list, which would look into values that are sequences.
+    out[fill.rows] = np.fromiter(values, object, len(values))
+    return out
+
+
+def _missing(array: np.ndarray) -> Bool[np.ndarray, " N"]:
+    if set(map(type, array)) <= PLAIN:
+        return np.equal(array, np.array(None)) | np.not_equal(array, array)
+    return np.fromiter(map(is_nothing, array), bool, len(array))
+
+
+def _equal(array: np.ndarray, missing_values: tuple[Any, ...]) -> Bool[np.ndarray, " N"]:
+    keys = keys_of(missing_values)
+    if not keys:
+        return np.zeros(len(array), bool)
+    found = np.ones(len(array), bool)
+    if set(map(type, array)) <= PLAIN:
+        # Equality alone is fast, and leaves few cells of which the kinds must be compared too.
+        values = [np.array(value, object) for _, value in keys]
+        found = np.logical_or.reduce([np.equal(array, value) for value in values])
+    found[found] = [key_of(value) in keys for value in array[found]]
+    return found
+
+
+def _spread(
+    values: Float[np.ndarray, " O"], missing: Bool[np.ndarray, " N"]
+) -> Float[np.ndarray, " N"]:
+    """The values of observed cells at their places, NaN between them."""
+    out = np.full(len(missing), np.nan)
+    out[~missing] = values
+    return out
+
+
+def _text(observed: np.ndarray, missing: Bool[np.ndarray, " N"], name: str, dtype: str) -> Column:
+    """Text, or a mixture that is treated like it. Types are compared too: 1 is not True."""
+    if all(issubclass(cls, str) for cls in set(map(type, observed))):
+        cells = observed.tolist()
+        levels = sorted(set(cells))
+        names = levels
+    else:
+        cells = list(zip(map(type, observed), observed, strict=True))
+        levels = sorted(set(cells), key=lambda pair: (pair[0].__name__, pair[1]))
+        names = [value for _, value in levels]
+    position = {level: code for code, level in enumerate(levels)}
+    codes = np.full(len(missing), -1)
+    codes[~missing] = np.fromiter(map(position.__getitem__, cells), np.int64, len(cells))
+    return column_of_codes(name, "text", codes, names, (), dtype=dtype)
+
+
+def _like(rest: np.ndarray, values: np.ndarray, name: str) -> list[Any]:
+    """Numbers as objects of the type of the cells that stay.
+
+    Text among them is left out: it can be a mark for missing cells that are not filled.
+    """
+    types = set(map(type, rest))
+    kinds = {kind_of(cls) for cls in types}
+    if kinds == {"text"}:
+        raise DataError(f"column {name!r} holds text: fill it with levels, not with numbers")
+    if kinds - {"text"} == {"boolean"}:
+        return booleans(values, name).tolist()
+    if kinds - {"text"} == {"time"}:
+        first = next(value for value in rest if kind_of(type(value)) == "time")
+        return _instants(first, finite(values, name))
+    numeric = {cls for cls in types if kind_of(cls) == "number"}
+    if numeric and all(issubclass(cls, int | np.integer) for cls in numeric):
+        return [int(value) for value in np.rint(finite(values, name))]
+    if numeric == {Decimal}:
+        return [Decimal(repr(value)) for value in finite(values, name).tolist()]
+    return values.astype(np.float64).tolist()
+
+
+def _instants(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
+    """Dates or instants of the type, and in the zone, of the first."""
+    seconds = np.clip(seconds, FIRST, LAST)
+    cls: Any = type(first)
+    if isinstance(first, np.datetime64):
+        return list(ticks_of(seconds, "us").astype("datetime64[us]").astype(first.dtype))
+    if not isinstance(first, datetime.datetime):
+        days = ticks_of(seconds, "D") + datetime.date(1970, 1, 1).toordinal()
+        return [cls.fromordinal(int(day)) for day in days]
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    instants = []
+    for tick in ticks_of(seconds, "us").tolist():
+        instant = (epoch + datetime.timedelta(microseconds=tick)).astimezone(
+            first.tzinfo or datetime.UTC
+        )
+        instant = instant if first.tzinfo else instant.replace(tzinfo=None)
+        instants.append(instant if type(first) is datetime.datetime else cls(instant))
+    return instants
