@@ -659,7 +659,5 @@ def _is_frame(X: Any) -> bool:
 
 def _as_array(X: Any) -> np.ndarray:
     """Arrays, lists of lists, and what scikit-learn takes for an array."""
-    if isinstance(X, np.ndarray) and X.dtype.kind not in "fiubOU":
-        return check_array(X, dtype=None, ensure_all_finite=False)
-    array = check_array(X, dtype=None, ensure_all_finite=False, ensure_min_features=1)
-    return np.asarray(array)
+    keep_dtype: Any = None
+    return np.asarray(check_array(X, dtype=keep_dtype, ensure_all_finite=False))

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.arrays import require_at_least
 from miwae.inference.imputation import impute_multiple, impute_single, quantiles
 from miwae.inference.likelihood import log_likelihood
-from miwae.inference.sampling import BLOCK, RowReport, SamplingSettings
+from miwae.inference.sampling import RowReport, SamplingSettings
 from miwae.model.build import linear_autoencoder, linear_core
 from miwae.model.latent import Autoencoder
 from miwae.model.linear import FactorAnalysis
@@ -264,12 +264,7 @@ class TableModel:
     ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
         """The single imputation of each cell."""
         observation = self.autoencoders[0].generative.observation
-        settings = SamplingSettings(
-            n_samples=max(self.n_samples // 2, 1),
-            tolerance=0.05,
-            min_ess=20.0,
-            second_samples=self.n_samples,
-        )
+        settings = SamplingSettings(n_samples=self.n_samples, tolerance=0.05, min_ess=20.0)
         filled, reports = np.empty_like(x), []
         for rows, done in self._chunks(len(x), observation.n_statistics):
             results = [
@@ -297,9 +292,7 @@ class TableModel:
         self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_imputations: int
     ) -> tuple[Float[np.ndarray, "M N D"], RowReport]:
         """Completed copies, dealt out to the members in turn."""
-        settings = SamplingSettings(
-            n_samples=self.n_samples, tolerance=0.05, second_samples=self.n_samples
-        )
+        settings = SamplingSettings(n_samples=self.n_samples, tolerance=0.05)
         copies = np.empty((n_imputations, *x.shape), dtype=np.float32)
         reports = []
         for i, (autoencoder, key) in enumerate(self._members()):
@@ -332,8 +325,7 @@ class TableModel:
         levels: tuple[float, ...],
     ) -> Float[np.ndarray, "Q N D"]:
         """Quantiles of each missing cell, of the members' mixture."""
-        n_samples = max(self.n_samples // 2 // BLOCK, 1) * BLOCK
-        settings = SamplingSettings(n_samples=n_samples, tolerance=None)
+        settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
         several = len(self.autoencoders) > 1
         # A mixture's quantiles are those of its members' pooled quantiles on a fine grid.
         asked = tuple(np.arange(1, 200) / 200) if several else levels

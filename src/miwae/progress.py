@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from miwae.training.loop import Progress
 
@@ -21,7 +22,7 @@ class Progressor:
 
 
 class _Bars(Progressor):
-    def __init__(self, bars: object) -> None:
+    def __init__(self, bars: Any) -> None:
         self.bars = bars
 
     def training(self, member: int, n_members: int) -> Callable[[Progress], None] | None:

@@ -75,26 +75,27 @@ def test_after_the_deadline_each_row_gets_one_block():
 NARROW = oracle.wide_autoencoder(MODEL, shift=0.0, widen=0.3)
 
 
-def test_unreliable_rows_are_sampled_again_and_smoothed():
-    settings = SamplingSettings(n_samples=240, tolerance=None)
-    once = impute_single(NARROW, INCOMPLETE, key=KEY, settings=settings)
-    twice = impute_single(
-        NARROW,
-        INCOMPLETE,
-        key=KEY,
-        settings=SamplingSettings(n_samples=240, tolerance=None, second_samples=1_200),
+def test_the_weights_of_unreliable_rows_are_smoothed():
+    rough, smooth = (
+        impute_single(
+            NARROW,
+            INCOMPLETE,
+            key=KEY,
+            settings=SamplingSettings(n_samples=4_800, tolerance=None, smooth=smooth),
+        )
+        for smooth in (False, True)
     )
-    again = once.report.pareto_k > 0.7
+    again = rough.report.pareto_k > 0.7
     assert again.sum() > 10
-    assert np.array_equal(twice.report.smoothed, again)
-    assert np.all(twice.report.n_samples[again] == 1_200)
-    assert np.array_equal(twice.x[~again], once.x[~again])
+    assert not rough.report.smoothed.any()
+    assert np.array_equal(smooth.report.smoothed, again)
+    assert np.array_equal(smooth.x[~again], rough.x[~again])
     error = lambda r: np.sqrt(np.mean((r.x - MEAN)[again][~OBSERVED[again]] ** 2))  # noqa: E731
-    assert error(twice) < 0.8 * error(once)
+    assert error(smooth) < 0.8 * error(rough)
 
 
 def test_smoothed_draws_have_the_spread_that_a_narrow_proposal_lacks():
-    settings = SamplingSettings(n_samples=240, tolerance=None, second_samples=4_800)
+    settings = SamplingSettings(n_samples=4_800, tolerance=None)
     draws = impute_multiple(NARROW, INCOMPLETE, key=KEY, settings=settings, n_imputations=200)
     missing = ~OBSERVED & draws.report.smoothed[:, None]
     assert missing.sum() > 20

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.numerics import features_first
@@ -233,20 +234,23 @@ class Running(NamedTuple):
 
 def start_running(n_rows: int, n_statistics: int, max_samples: int) -> Running:
     """Nothing seen yet."""
-    zero = jnp.zeros(n_rows)
-    zeros = jnp.zeros((n_rows, n_statistics))
-    # -inf with a type of its own: a weak type would mean a second compilation later
-    nothing = jnp.asarray(-jnp.inf, zero.dtype)
+
+    # From NumPy: JAX would compile a program for each shape, and give -inf a weak type, which
+    # means a second compilation of whatever the sums go through.
+    def full(value: float, *shape: int) -> Array:
+        return jnp.asarray(np.full((n_rows, *shape), value, np.float32))
+
+    zero, zeros = full(0.0), full(0.0, n_statistics)
     return Running(
-        count=jnp.zeros(n_rows, dtype=jnp.int32),
-        log_scale=jnp.full(n_rows, nothing),
+        count=jnp.asarray(np.zeros(n_rows, np.int32)),
+        log_scale=full(-np.inf),
         w=zero,
         w2=zero,
         centre=zeros,
         wh=zeros,
         w2h=zeros,
         w2h2=zeros,
-        top=jnp.full((n_rows, tail_length(max_samples) + 1), nothing),
+        top=full(-np.inf, tail_length(max_samples) + 1),
     )
 
 

@@ -1,36 +1,21 @@
 """Imputations: conditional means, draws, quantiles, and the mean of any function of a row."""
 
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import Array, Bool, Float, Key
 
 from miwae.arrays import require_at_least
 from miwae.errors import SettingsError
-from miwae.inference.sampling import (
-    BLOCK,
-    AbstractSummary,
-    RowReport,
-    SamplingSettings,
-    sample_rows,
-)
-from miwae.inference.summaries import (
-    DrawnStatistic,
-    MeanSummary,
-    QuantileSummary,
-    ResampleSummary,
-    SmoothedDraws,
-    SmoothedSummary,
-    closed_form,
-    smoothed_means,
-)
+from miwae.inference import products
+from miwae.inference.products import DrawnStatistic, Draws, WeightedMeans, closed_form
+from miwae.inference.sampling import BLOCK, RowReport, SamplingSettings, sample_rows
 from miwae.model.latent import Autoencoder, check_data
-from miwae.randomness import fold_rows, row_keys
+from miwae.randomness import row_keys
 
 __all__ = [
     "Expectation",
@@ -53,85 +38,9 @@ class SingleImputation(NamedTuple):
     report: RowReport
 
 
-UNRELIABLE = 0.7  # Pareto's k above which a mean cannot be trusted
-SECOND = 2**30  # folded into a row's key when it is sampled again; blocks never come so far
-
-
-class _Rows(NamedTuple):
-    """Rows to sample, and how."""
-
-    autoencoder: Autoencoder
-    x: Float[np.ndarray, "N D"]
-    observed: Bool[np.ndarray, "N D"]
-    keys: Key[Array, " N"]
-    settings: SamplingSettings
-    callback: Callable[[int, int], None] | None
-    deadline: float | None
-
-    def sample(
-        self,
-        summary: AbstractSummary,
-        product: Callable[..., PyTree],
-        *,
-        scale: Float[np.ndarray, " S"] | None = None,
-        floats_per_row: int = 0,
-    ) -> tuple[PyTree, RowReport]:
-        """Sample the rows; those with unreliable weights once more, with more codes, smoothed.
-
-        Args:
-            summary: of the first pass.
-            product: of smoothed codes, in the second pass; its leaves replace the first leaves of
-                the summary's result.
-            scale: unit of the tolerance.
-            floats_per_row: what the summary keeps of a row.
-        """
-        result, report = sample_rows(
-            self.autoencoder,
-            self.x,
-            self.observed,
-            self.keys,
-            summary,
-            self.settings,
-            n_statistics=self.autoencoder.generative.observation.n_statistics,
-            scale=scale,
-            floats_per_row=floats_per_row,
-            callback=self.callback,
-            deadline=self.deadline,
-        )
-        again = np.flatnonzero(report.pareto_k > UNRELIABLE)
-        late = self.deadline is not None and time.monotonic() > self.deadline
-        if self.settings.second_samples is None or len(again) == 0 or late:
-            return result, report
-        n_samples = self.settings.second_samples
-        second, second_report = sample_rows(
-            self.autoencoder,
-            self.x[again],
-            self.observed[again],
-            fold_rows(self.keys[again], jnp.asarray(SECOND)),
-            SmoothedSummary(product, n_samples),
-            dataclasses.replace(self.settings, n_samples=n_samples, tolerance=None),
-            n_statistics=0,
-            floats_per_row=(n_samples + BLOCK) * (self.autoencoder.generative.prior.n_latent + 1),
-            callback=self.callback,
-            deadline=self.deadline,
-        )
-        for into, out in zip(jax.tree.leaves(result), jax.tree.leaves(second), strict=False):
-            into[again] = out
-        for into, out in zip(report[:3], second_report[:3], strict=True):
-            into[again] = out
-        report.smoothed[again] = True
-        return result, report
-
-
 def _spread_report(needed: Bool[np.ndarray, " N"], report: RowReport | None) -> RowReport:
     """The report of all rows from that of the sampled ones."""
-    n_rows = len(needed)
-    whole = RowReport(
-        np.zeros(n_rows, np.int64),
-        np.full(n_rows, np.nan),
-        np.full(n_rows, np.nan),
-        np.zeros(n_rows, dtype=bool),
-    )
+    whole = RowReport.empty(len(needed))
     for into, out in zip(whole, report or (), strict=report is not None):
         into[needed] = out
     return whole
@@ -174,12 +83,25 @@ def impute_single(
     report = None
     if needed.any():
         part, part_seen = values[needed], seen[needed]
-        keys = row_keys(key, part, part_seen)
-        how = (settings or SamplingSettings(), callback, deadline)
-        rows = _Rows(autoencoder, part, part_seen, keys, *how)
-        result, report = rows.sample(MeanSummary(closed_form), smoothed_means, scale=scale)
-        mean[needed] = np.where(is_known[needed], known[needed], result.mean)
-        error[needed] = np.where(is_known[needed], 0.0, result.standard_error)
+        sampled = sample_rows(
+            autoencoder,
+            part,
+            part_seen,
+            row_keys(key, part, part_seen),
+            settings or SamplingSettings(),
+            product=WeightedMeans(closed_form),
+            only_smoothed=True,
+            scale=scale,
+            callback=callback,
+            deadline=deadline,
+        )
+        report = sampled.report
+        if sampled.product is not None:
+            sampled.mean[report.smoothed] = sampled.product.mean[report.smoothed]
+            own_error = sampled.product.standard_error[report.smoothed]
+            sampled.standard_error[report.smoothed] = own_error
+        mean[needed] = np.where(is_known[needed], known[needed], sampled.mean)
+        error[needed] = np.where(is_known[needed], 0.0, sampled.standard_error)
     imputed = np.asarray(observation.point(jnp.asarray(mean)))
     return SingleImputation(
         np.where(seen, values, imputed), mean, error, _spread_report(needed, report)
@@ -202,7 +124,6 @@ def expectation(
     h: Callable[[Float[Array, " D"]], Float[Array, " S"]],
     key: Key[Array, ""],
     settings: SamplingSettings | None = None,
-    scale: Float[np.ndarray, " S"] | None = None,
     callback: Callable[[int, int], None] | None = None,
 ) -> Expectation:
     """The conditional mean of any function of the completed row, Eqn. (10), by draws of `x_mis`.
@@ -213,8 +134,7 @@ def expectation(
         observed: True where a cell was seen.
         h: a JAX function from a complete row (D,) to a vector (S,).
         key: a threefry key.
-        settings: how long to sample.
-        scale: unit of the tolerance for each element of h; by default 1.
+        settings: how long to sample; the tolerance is that of the imputations, not of h.
         callback: told how many rows are finished, and of how many.
     """
     values, seen = check_data(autoencoder, x, observed)
@@ -222,18 +142,16 @@ def expectation(
     if len(shape) != 1:
         raise SettingsError(f"h must return a vector, but returns an array of shape {shape}")
 
-    result, report = sample_rows(
+    sampled = sample_rows(
         autoencoder,
         values,
         seen,
         row_keys(key, values, seen),
-        MeanSummary(DrawnStatistic(h)),
         settings or SamplingSettings(),
-        n_statistics=shape[0],
-        scale=scale,
+        product=WeightedMeans(DrawnStatistic(h)),
         callback=callback,
     )
-    return Expectation(result.mean, result.standard_error, report)
+    return Expectation(sampled.product.mean, sampled.product.standard_error, sampled.report)
 
 
 class MultipleImputation(NamedTuple):
@@ -282,12 +200,18 @@ def impute_multiple(
         own = _draw_keys(key, keys, values, seen)[needed]
         settings = settings or SamplingSettings()
         enough = max(settings.min_ess, 10.0 * n_imputations)
-        how = (dataclasses.replace(settings, min_ess=enough), callback, deadline)
-        rows = _Rows(autoencoder, part, part_seen, own, *how)
-        kept = n_imputations * values.shape[1]
-        summary = ResampleSummary(n_imputations)
-        result, report = rows.sample(summary, SmoothedDraws(n_imputations), floats_per_row=kept)
-        drawn = np.moveaxis(result, 1, 0)
+        sampled = sample_rows(
+            autoencoder,
+            part,
+            part_seen,
+            own,
+            dataclasses.replace(settings, min_ess=enough),
+            product=Draws(n_imputations),
+            callback=callback,
+            deadline=deadline,
+        )
+        report = sampled.report
+        drawn = np.moveaxis(sampled.product, 1, 0)
         copies[:, needed] = np.where(part_seen[None], part[None], drawn)
     return MultipleImputation(copies, _spread_report(needed, report))
 
@@ -340,17 +264,15 @@ def quantiles(
         raise SettingsError(f"levels must lie strictly between 0 and 1, not {levels}")
     values, seen = check_data(autoencoder, x, observed)
     settings = settings or SamplingSettings(n_samples=10 * BLOCK, tolerance=None)
-    result, report = sample_rows(
+    sampled = sample_rows(
         autoencoder,
         values,
         seen,
         row_keys(key, values, seen),
-        QuantileSummary(tuple(levels), settings.n_samples),
         settings,
-        n_statistics=autoencoder.generative.observation.n_statistics,
-        # Draws, and their sorted copies.
-        floats_per_row=(settings.n_samples + BLOCK) * values.shape[1] * 4,
+        product=products.Quantiles(tuple(levels)),
         callback=callback,
         deadline=deadline,
     )
-    return Quantiles(np.where(seen[None], values[None], np.moveaxis(result, 1, 0)), report)
+    cells = np.moveaxis(sampled.product, 1, 0)
+    return Quantiles(np.where(seen[None], values[None], cells), sampled.report)

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from miwae.inference.sampling import Round, RowReport, SamplingSettings, sample_rows
-from miwae.inference.summaries import MeanSummary
+from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model.latent import Autoencoder, check_data
 from miwae.randomness import row_keys
 
@@ -21,10 +19,6 @@ class LogLikelihood(NamedTuple):
     log_prob: Float[np.ndarray, " N"]
     standard_error: Float[np.ndarray, " N"]  # by the delta method
     report: RowReport
-
-
-def _nothing(round_: Round) -> Float[Array, "K B S"]:
-    return jnp.zeros((*round_.log_w.shape, 0))
 
 
 def log_likelihood(
@@ -52,16 +46,15 @@ def log_likelihood(
         callback: told how many rows are finished, and of how many.
     """
     values, seen = check_data(autoencoder, x, observed)
-    result, report = sample_rows(
+    sampled = sample_rows(
         autoencoder,
         values,
         seen,
         row_keys(key, values, seen),
-        MeanSummary(_nothing),
-        SamplingSettings(n_samples=n_samples, tolerance=None, memory=memory),
-        n_statistics=0,
+        SamplingSettings(n_samples=n_samples, tolerance=None, smooth=False, memory=memory),
         callback=callback,
     )
+    report = sampled.report
     relative_variance = 1 / report.effective_sample_size - 1 / report.n_samples
     error = np.sqrt(np.maximum(relative_variance, 0.0))
-    return LogLikelihood(result.log_mean_weight, error, report)
+    return LogLikelihood(sampled.log_mean_weight, error, report)

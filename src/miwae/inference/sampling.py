@@ -1,13 +1,13 @@
 """The engine of imputation: sample each row until it has enough, in bounded memory.
 
 A fixed number of slots holds the rows that are being sampled. In each round every slot draws a
-block of codes for its row; a row that has enough gives its slot to the next one in the queue. All
-rounds have the same shapes, so there is one compilation. What is computed for a row depends on its
-own content and key, not on its place or its neighbours, and it is computed in groups of fixed
-size, so that not even its rounding depends on how many rows there are.
+block of codes for its row; a row that has enough is used and gives its slot to the next one in the
+queue. All rounds have the same shapes, so there is one compilation, whatever the codes are used
+for. What is computed for a row depends on its own content and key, not on its place or its
+neighbours, and it is computed in groups of fixed size, so that not even its rounding depends on
+how many rows there are.
 """
 
-import abc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,14 +24,23 @@ from miwae.errors import DataError, SettingsError
 from miwae.inference.importance import (
     Running,
     pareto_k_of_tail,
+    smoothed,
     start_running,
     update_running,
 )
 from miwae.inference.weights import draw
 from miwae.model.latent import Autoencoder
-from miwae.randomness import fold_rows, split_key
+from miwae.randomness import fold_rows
 
-__all__ = ["AbstractSummary", "Round", "RowReport", "SamplingSettings", "sample_rows"]
+__all__ = [
+    "BLOCK",
+    "UNRELIABLE",
+    "Codes",
+    "RowReport",
+    "Sampled",
+    "SamplingSettings",
+    "sample_rows",
+]
 
 # Codes per row and round. It decides which random numbers belong to a block, so it is fixed; with
 # many divisors, so that mixtures of 2, 3, 4, 5, 6, 8 or 10 components are sampled in equal shares.
@@ -44,6 +53,10 @@ GROUP = 16
 # Rows at once: this many share the cost of looking at the results.
 MOST_SLOTS = 256
 
+UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
+
+USE = 2**31 - 1  # folded into a row's key when its codes are used; blocks never come so far
+
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingSettings:
@@ -55,23 +68,25 @@ class SamplingSettings:
             statistics is below this (in their own units: 0.02 is little on standardised data) and
             its effective sample size is at least `min_ess`. None draws L codes for every row.
         min_ess: see `tolerance`; below, a standard error cannot be trusted.
-        second_samples: codes drawn anew for a row with Pareto's k above 0.7, its weights then
-            smoothed; None leaves such rows as they are.
+        smooth: smooth the weights of rows with Pareto's k above 0.7.
         memory: bytes that a round may use, roughly.
     """
 
     n_samples: int = 10_000
     tolerance: float | None = 0.02
     min_ess: float = 30.0
-    second_samples: int | None = None
+    smooth: bool = True
     memory: int = 256 * 2**20
 
     def __post_init__(self) -> None:
         require_at_least(1, n_samples=self.n_samples)
-        if self.second_samples is not None:
-            require_at_least(1, second_samples=self.second_samples)
         if self.tolerance is not None and not self.tolerance > 0:
             raise SettingsError(f"tolerance must be positive or None, not {self.tolerance}")
+
+    @property
+    def room(self) -> int:
+        """Whole blocks for all codes of a row."""
+        return -(-self.n_samples // BLOCK) * BLOCK
 
     def n_slots(self, n_rows: int, floats_per_row: int) -> int:
         """Rows at once: whole groups, at least one, at most `MOST_SLOTS`."""
@@ -79,50 +94,15 @@ class SamplingSettings:
         return int(np.clip(groups, 1, MOST_SLOTS // GROUP)) * GROUP
 
 
-class Round(NamedTuple):
-    """What a summary is told of a block of codes."""
+class Codes(NamedTuple):
+    """All codes of some rows, with their log-weights: -inf where there is no code."""
 
     autoencoder: Autoencoder
-    x: Float[Array, "B D"]
-    observed: Bool[Array, "B D"]
     z: Float[Array, "K B L"]
     log_w: Float[Array, "K B"]
-    used: Bool[Array, "K B"]  # False for codes beyond L
+    x: Float[Array, "B D"]
+    observed: Bool[Array, "B D"]
     key: Key[Array, " B"]
-
-
-class AbstractSummary(eqx.Module):
-    """What is kept of the codes of a row."""
-
-    @abc.abstractmethod
-    def start(self, autoencoder: Autoencoder, n_rows: int) -> PyTree:
-        """Nothing kept yet; every leaf has the rows first."""
-
-    @abc.abstractmethod
-    def statistics(self, round_: Round) -> Float[Array, "K B S"]:
-        """Statistics of the codes, whose means are estimated."""
-
-    @abc.abstractmethod
-    def judged(
-        self, autoencoder: Autoencoder, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Bool[Array, "B #S"]:
-        """Which of the statistics the stopping rule looks at."""
-
-    @abc.abstractmethod
-    def update(self, kept: PyTree, running: Running, round_: Round) -> PyTree:
-        """Add a block; `running` does not have it yet."""
-
-    @abc.abstractmethod
-    def result(
-        self,
-        autoencoder: Autoencoder,
-        kept: PyTree,
-        running: Running,
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-        key: Key[Array, " B"],
-    ) -> PyTree:
-        """What is handed out of a finished row; every leaf has the rows first."""
 
 
 class RowReport(NamedTuple):
@@ -131,7 +111,24 @@ class RowReport(NamedTuple):
     n_samples: Int[np.ndarray, " N"]
     effective_sample_size: Float[np.ndarray, " N"]
     pareto_k: Float[np.ndarray, " N"]  # above 0.7: do not trust this row
-    smoothed: Bool[np.ndarray, " N"]  # weights were unreliable: drawn again, more, and smoothed
+    smoothed: Bool[np.ndarray, " N"]  # its largest weights were smoothed
+
+    @classmethod
+    def empty(cls, n_rows: int) -> "RowReport":
+        """Of rows that were not sampled."""
+        nothing = np.full(n_rows, np.nan)
+        no = np.zeros(n_rows, dtype=bool)
+        return cls(np.zeros(n_rows, np.int64), nothing, nothing.copy(), no)
+
+
+class Sampled(NamedTuple):
+    """What is known of each row after sampling."""
+
+    mean: Float[np.ndarray, "N S"]  # of the statistics, given the observed cells
+    standard_error: Float[np.ndarray, "N S"]  # of the mean: Monte Carlo error, not uncertainty
+    log_mean_weight: Float[np.ndarray, " N"]  # the estimate of log p(x_obs)
+    product: PyTree  # what was made of the codes, rows first; None where nothing was
+    report: RowReport
 
 
 class _Patience(NamedTuple):
@@ -142,12 +139,20 @@ class _Patience(NamedTuple):
     min_ess: Float[Array, ""]
 
 
-class _Slots(NamedTuple):
+class _Rows(NamedTuple):
+    """The rows in the slots and the sums over their codes."""
+
     x: Float[Array, "B D"]
     observed: Bool[Array, "B D"]
     key: Key[Array, " B"]
     running: Running
-    kept: PyTree
+
+
+class _Slots(NamedTuple):
+    rows: _Rows
+    # Codes and their weights, and room for one more block, in which rows that wait write.
+    z: Float[Array, "B R L"]
+    log_w: Float[Array, "B R"]
 
 
 def _select(new: Bool[Array, " B"], a: Array, b: Array) -> Array:
@@ -155,44 +160,25 @@ def _select(new: Bool[Array, " B"], a: Array, b: Array) -> Array:
 
 
 @eqx.filter_jit
-def _refill(
-    slots: _Slots | None,
-    autoencoder: Autoencoder,
-    summary: AbstractSummary,
-    n_samples: int,
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-    key: Key[Array, " B"],
-    new: Bool[Array, " B"],
-    n_statistics: int,
-) -> _Slots:
+def _refill(rows: _Rows, fresh: _Rows, new: Bool[Array, " B"]) -> _Rows:
     """Start new rows in some of the slots."""
-    n_rows = x.shape[0]
-    running = start_running(n_rows, n_statistics, n_samples)
-    fresh = _Slots(x, observed, key, running, summary.start(autoencoder, n_rows))
-    if slots is None:
-        return fresh
-    return jax.tree.map(lambda a, b: _select(new, a, b), fresh, slots)
+    return jax.tree.map(lambda a, b: _select(new, a, b), fresh, rows)
 
 
-def _by_group(function: Callable[[_Slots], PyTree], slots: _Slots) -> PyTree:
+def _by_group(function: Callable[[_Rows], PyTree], rows: _Rows) -> PyTree:
     """Apply a function to groups of rows of fixed size, one after the other."""
-    n_slots = slots.x.shape[0]
-    grouped = jax.tree.map(lambda a: a.reshape(n_slots // GROUP, GROUP, *a.shape[1:]), slots)
+    n_slots = rows.x.shape[0]
+    grouped = jax.tree.map(lambda a: a.reshape(n_slots // GROUP, GROUP, *a.shape[1:]), rows)
     results = jax.lax.map(function, grouped)
     return jax.tree.map(lambda a: a.reshape(n_slots, *a.shape[2:]), results)
 
 
 def _enough(
-    slots: _Slots,
-    autoencoder: Autoencoder,
-    summary: AbstractSummary,
-    n_samples: int,
-    patience: _Patience,
+    rows: _Rows, autoencoder: Autoencoder, n_samples: int, patience: _Patience
 ) -> Bool[Array, " B"]:
-    running = slots.running
-    judged = summary.judged(autoencoder, slots.x, slots.observed)
-    error = jnp.where(judged, running.standard_error() / patience.scale[None], 0.0)
+    running = rows.running
+    known = autoencoder.generative.observation.statistics(rows.x, rows.observed)[1]
+    error = jnp.where(known, 0.0, running.standard_error() / patience.scale[None])
     # Without a tolerance it is negative, and nothing settles a row, not even nothing to judge.
     settled = jnp.all(error <= patience.tolerance, axis=1) & (patience.tolerance >= 0)
     settled &= running.effective_sample_size() >= patience.min_ess
@@ -203,7 +189,6 @@ def _enough(
 def _advance(
     slots: _Slots,
     autoencoder: Autoencoder,
-    summary: AbstractSummary,
     n_samples: int,
     patience: _Patience,
     active: Bool[Array, " B"],
@@ -213,22 +198,29 @@ def _advance(
 
     A row that has enough waits unchanged, whatever its neighbours need.
     """
+    generative = autoencoder.generative
+    last = slots.log_w.shape[1] - BLOCK
 
-    def one_block(slots: _Slots) -> tuple[_Slots, Bool[Array, " B"]]:
-        key_z, key_h = split_key(_block_keys(slots), 2)
-        z, log_w = draw(autoencoder, slots.x, slots.observed, key_z, BLOCK)
-        place = slots.running.count[None, :] + jnp.arange(BLOCK)[:, None]
+    def one_block(rows: _Rows) -> tuple[Running, Bool[Array, " B"], Array, Array]:
+        key = fold_rows(rows.key, rows.running.count // BLOCK)
+        z, log_w = draw(autoencoder, rows.x, rows.observed, key, BLOCK)
+        place = rows.running.count[None, :] + jnp.arange(BLOCK)[:, None]
         used = place < n_samples
-        round_ = Round(autoencoder, slots.x, slots.observed, z, log_w, used, key_h)
-        kept = summary.update(slots.kept, slots.running, round_)
-        running = update_running(slots.running, log_w, summary.statistics(round_), used)
-        slots = slots._replace(running=running, kept=kept)
-        return slots, _enough(slots, autoencoder, summary, n_samples, patience)
+        # E[statistics | x_obs, z]: Eqn. (12), the estimate of smaller variance.
+        h = generative.observation.mean(generative.decoder(z), rows.x, rows.observed)
+        running = update_running(rows.running, log_w, h, used)
+        rows = rows._replace(running=running)
+        enough = _enough(rows, autoencoder, n_samples, patience)
+        return running, enough, jnp.moveaxis(z, 0, 1), jnp.where(used, log_w, -jnp.inf).T
 
     def body(carry: tuple[_Slots, Bool[Array, " B"]]) -> tuple[_Slots, Bool[Array, " B"]]:
-        slots, enough = carry
-        new, new_enough = _by_group(one_block, slots)
-        slots = jax.tree.map(lambda a, b: _select(enough, a, b), slots, new)
+        (rows, kept_z, kept_log_w), enough = carry
+        running, new_enough, z, log_w = _by_group(one_block, rows)
+        place = jnp.where(enough, last, rows.running.count)
+        put = jax.vmap(lambda a, b, i: jax.lax.dynamic_update_slice_in_dim(a, b, i, 0))
+        running = jax.tree.map(lambda a, b: _select(enough, a, b), rows.running, running)
+        rows = rows._replace(running=running)
+        slots = _Slots(rows, put(kept_z, z, place), put(kept_log_w, log_w, place))
         return slots, enough | new_enough
 
     def unfinished(carry: tuple[_Slots, Bool[Array, " B"]]) -> Bool[Array, ""]:
@@ -237,70 +229,84 @@ def _advance(
     return jax.lax.while_loop(unfinished, body, (slots, ~active))
 
 
-def _block_keys(slots: _Slots) -> Key[Array, " B"]:
-    return fold_rows(slots.key, slots.running.count // BLOCK)
+class _Estimates(NamedTuple):
+    """In the order of `Sampled` and `RowReport`."""
+
+    mean: Float[Array, "B S"]
+    standard_error: Float[Array, "B S"]
+    log_mean_weight: Float[Array, " B"]
+    count: Int[Array, " B"]
+    effective_sample_size: Float[Array, " B"]
+    pareto_k: Float[Array, " B"]
 
 
 @eqx.filter_jit
-def _results(
-    slots: _Slots, autoencoder: Autoencoder, summary: AbstractSummary
-) -> tuple[PyTree, tuple[Array, Array, Array]]:
-    def of_group(slots: _Slots) -> PyTree:
-        key = fold_rows(slots.key, jnp.asarray(2**31 - 1))
-        own = (slots.kept, slots.running, slots.x, slots.observed)
-        return summary.result(autoencoder, *own, key)
+def _estimates(running: Running, chosen: Int[Array, " G"]) -> _Estimates:
+    """What the sums say of a group of finished rows."""
+    own: Running = jax.tree.map(lambda a: a[chosen], running)
+    return _Estimates(
+        own.mean(),
+        own.standard_error(),
+        own.log_mean_weight(),
+        own.count,
+        own.effective_sample_size(),
+        pareto_k_of_tail(own.top, own.count),
+    )
 
-    running = slots.running
-    state = (running.count, running.effective_sample_size(), running.top)
-    return _by_group(of_group, slots), state
+
+@eqx.filter_jit
+def _used(
+    slots: _Slots,
+    autoencoder: Autoencoder,
+    product: Callable[[Codes], PyTree],
+    chosen: Int[Array, " G"],
+    unreliable: Bool[Array, " G"],
+) -> PyTree:
+    """What a product makes of the codes of a group of finished rows."""
+    rows = jax.tree.map(lambda a: a[chosen], slots.rows)
+    place = jnp.arange(slots.log_w.shape[1] - BLOCK)
+    count = rows.running.count
+    # Beyond its own codes a slot may hold those of an earlier row.
+    log_w = slots.log_w[chosen][:, : place.shape[0]]
+    log_w = jnp.where(place[None, :] < count[:, None], log_w, -jnp.inf).T
+    log_w = jnp.where(unreliable[None], smoothed(log_w, count), log_w)
+    z = jnp.moveaxis(slots.z[chosen][:, : place.shape[0]], 0, 1)
+    key = fold_rows(rows.key, jnp.asarray(USE))
+    return product(Codes(autoencoder, z, log_w, rows.x, rows.observed, key))
 
 
 class _Finished:
-    """What is handed out, row by row, and the tails of the weights until Pareto's k is fitted.
+    """What is known of finished rows, filled in as they finish."""
 
-    The fit is worth a round of sampling: it is made for a whole batch of finished rows at once.
-    """
-
-    BATCH = 256
-
-    def __init__(self, n_rows: int) -> None:
-        self.results: PyTree = None
-        self.report = RowReport(
-            np.zeros(n_rows, np.int64),
-            np.zeros(n_rows),
-            np.full(n_rows, np.nan),
-            np.zeros(n_rows, dtype=bool),
+    def __init__(self, n_rows: int, n_statistics: int) -> None:
+        zeros = lambda *shape: np.zeros((n_rows, *shape), dtype=np.float32)  # noqa: E731
+        self.sampled = Sampled(
+            zeros(n_statistics), zeros(n_statistics), zeros(), None, RowReport.empty(n_rows)
         )
-        self.tails: list[tuple[int, np.ndarray]] = []
+        self.product: PyTree = None
         self.count = 0
 
-    def add(self, rows: np.ndarray, places: np.ndarray, result: PyTree, state: tuple) -> None:
-        if self.results is None:
-            n_rows = len(self.report.n_samples)
-            self.results = jax.tree.map(
-                lambda a: np.zeros((n_rows, *a.shape[1:]), a.dtype), result
-            )
-        count, ess, top = (np.asarray(a)[places] for a in state)
-        for into, out in zip(jax.tree.leaves(self.results), jax.tree.leaves(result), strict=True):
-            into[rows] = np.asarray(out)[places]
-        self.report.n_samples[rows] = count
-        self.report.effective_sample_size[rows] = ess
-        self.tails += [(int(row), tail) for row, tail in zip(rows, top, strict=True)]
+    def add(self, rows: np.ndarray, estimates: _Estimates, *, smooth: bool) -> None:
+        """Take in a group of rows; those of padding are left out."""
+        report = self.sampled.report
+        for into, out in zip((*self.sampled[:3], *report[:3]), estimates, strict=True):
+            into[rows] = np.asarray(out)[: len(rows)]
+        report.smoothed[rows] = smooth & (report.pareto_k[rows] > UNRELIABLE)
         self.count += len(rows)
-        while len(self.tails) >= self.BATCH or (self.tails and self.count == len(self.report[0])):
-            self._fit_tails(self.tails[: self.BATCH])
-            self.tails = self.tails[self.BATCH :]
 
-    def _fit_tails(self, tails: list[tuple[int, np.ndarray]]) -> None:
-        rows = np.array([row for row, _ in tails])
-        spare = self.BATCH - len(rows)
-        top = np.pad(np.stack([tail for _, tail in tails]), ((0, spare), (0, 0)))
-        count = np.pad(self.report.n_samples[rows], (0, spare), constant_values=1)
-        k = _tail_shape(jnp.asarray(top), jnp.asarray(count))
-        self.report.pareto_k[rows] = np.asarray(k)[: len(rows)]
+    def add_product(self, rows: np.ndarray, places: np.ndarray, product: PyTree) -> None:
+        n_rows = len(self.sampled.report.n_samples)
+        if self.product is None:
+            zeros = lambda a: np.zeros((n_rows, *a.shape[1:]), a.dtype)  # noqa: E731
+            self.product = jax.tree.map(zeros, product)
+        for into, out in zip(jax.tree.leaves(self.product), jax.tree.leaves(product), strict=True):
+            into[rows] = np.asarray(out)[places]
 
 
-_tail_shape = jax.jit(pareto_k_of_tail)
+def _fresh(
+    x: np.ndarray, observed: np.ndarray, keys: Key[Array, " N"], held: np.ndarray, empty: Running
+) -> _Rows:
+    return _Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty)
 
 
 def sample_rows(
@@ -308,80 +314,110 @@ def sample_rows(
     x: Float[np.ndarray, "N D"],
     observed: Bool[np.ndarray, "N D"],
     keys: Key[Array, " N"],
-    summary: AbstractSummary,
     settings: SamplingSettings,
     *,
-    n_statistics: int,
+    product: Callable[[Codes], PyTree] | None = None,
+    only_smoothed: bool = False,
     scale: Float[np.ndarray, " S"] | None = None,
-    floats_per_row: int = 0,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
-) -> tuple[PyTree, RowReport]:
-    """Sample all rows and hand out what the summary kept of each.
+) -> Sampled:
+    """Sample all rows, and make something of the codes of each.
 
     Args:
         autoencoder: the model.
         x: rows.
         observed: True where a cell was seen.
         keys: one for each row.
-        summary: what to keep.
         settings: how long to sample.
-        n_statistics: S, the width of `summary.statistics`.
+        product: a function of the codes of a group of rows; its leaves have the rows first.
+        only_smoothed: use it only for rows whose weights are smoothed.
         scale: unit of the tolerance for each statistic; by default 1.
-        floats_per_row: what the summary keeps of a row, for the memory budget.
         callback: told how many rows are finished, and of how many.
         deadline: by `time.monotonic()`; after it no row gets more than the block it is at.
     """
     n_rows = len(x)
     if n_rows == 0:
         raise DataError("x has no rows")
-    # The sums of each statistic, the row itself, and what the summary keeps, old and new.
-    floats = 2 * (5 * n_statistics + 2 * x.shape[1] + floats_per_row + 1_000)
+    n_statistics = autoencoder.generative.observation.n_statistics
+    n_latent = autoencoder.generative.prior.n_latent
+    # Codes with their weights, the sums of each statistic, and the row itself; old and new.
+    room = settings.room + BLOCK
+    floats = 2 * (room * (n_latent + 1) + 5 * n_statistics + 2 * x.shape[1])
     n_slots = settings.n_slots(n_rows, floats)
     unit = jnp.ones(n_statistics) if scale is None else jnp.asarray(scale, dtype=jnp.float32)
     tolerance = -1.0 if settings.tolerance is None else settings.tolerance
     patience = _Patience(unit, jnp.asarray(tolerance), jnp.asarray(settings.min_ess))
-    none_left = _Patience(unit, jnp.asarray(jnp.inf), jnp.asarray(0.0))
+    none_left = _Patience(unit, jnp.asarray(np.inf), jnp.asarray(0.0))
+
     waiting = np.arange(n_rows)
     in_slot = np.full(n_slots, -1)  # which row a slot holds
-    slots: _Slots | None = None
-    finished = _Finished(n_rows)
+    empty = start_running(n_slots, n_statistics, settings.n_samples)
+    slots = _Slots(
+        _fresh(x, observed, keys, np.zeros(n_slots, dtype=int), empty),
+        jnp.asarray(np.zeros((n_slots, room, n_latent), dtype=np.float32)),
+        jnp.asarray(np.zeros((n_slots, room), dtype=np.float32)),
+    )
+    finished = _Finished(n_rows, n_statistics)
     while finished.count < n_rows:
         free = np.flatnonzero(in_slot < 0)
-        new = np.zeros(n_slots, dtype=bool)
-        if len(waiting) and len(free):
-            rows, waiting = waiting[: len(free)], waiting[len(free) :]
-            in_slot[free[: len(rows)]] = rows
-            new[free[: len(rows)]] = True
-        if new.any():
+        entering, waiting = waiting[: len(free)], waiting[len(free) :]
+        if len(entering):
+            into = free[: len(entering)]
+            in_slot[into] = entering
             held = np.maximum(in_slot, 0)  # an empty slot repeats a row that nobody reads
-            own = (jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held])
-            slots = _refill(
-                slots,
-                autoencoder,
-                summary,
-                settings.n_samples,
-                *own,
-                jnp.asarray(new),
-                n_statistics,
-            )
-        assert slots is not None
+            fresh = _fresh(x, observed, keys, held, empty)
+            new = np.isin(np.arange(n_slots), into)
+            slots = slots._replace(rows=_refill(slots.rows, fresh, jnp.asarray(new)))
         active = in_slot >= 0
         # Rows that have enough wait for a few others, to be looked at together.
-        wanted = min(int(active.sum()), max(1, n_slots // 16))
+        wanted = min(int(active.sum()), max(1, n_slots // GROUP))
         late = deadline is not None and time.monotonic() > deadline
         slots, enough = _advance(
             slots,
             autoencoder,
-            summary,
             settings.n_samples,
             none_left if late else patience,
             jnp.asarray(active),
             jnp.asarray(wanted),
         )
         done = np.flatnonzero(np.asarray(enough) & active)
-        finished.add(in_slot[done], done, *_results(slots, autoencoder, summary))
+        for first in range(0, len(done), GROUP):
+            places = done[first : first + GROUP]
+            _finish(
+                finished,
+                slots,
+                autoencoder,
+                places,
+                in_slot[places],
+                settings,
+                product,
+                only_smoothed=only_smoothed,
+            )
         in_slot[done] = -1
         if callback is not None:
             callback(finished.count, n_rows)
-    return finished.results, finished.report
+    return finished.sampled._replace(product=finished.product)
+
+
+def _finish(
+    finished: _Finished,
+    slots: _Slots,
+    autoencoder: Autoencoder,
+    places: np.ndarray,
+    rows: np.ndarray,
+    settings: SamplingSettings,
+    product: Callable[[Codes], PyTree] | None,
+    *,
+    only_smoothed: bool,
+) -> None:
+    """Use the codes of a group of finished rows, padded to the size of a group."""
+    chosen = jnp.asarray(np.resize(places, GROUP))
+    finished.add(rows, _estimates(slots.rows.running, chosen), smooth=settings.smooth)
+    smooth = finished.sampled.report.smoothed[rows]
+    wanted = smooth if only_smoothed else np.ones(len(rows), dtype=bool)
+    if product is None or not wanted.any():
+        return
+    unreliable = jnp.asarray(np.resize(smooth, GROUP))
+    result = _used(slots, autoencoder, product, chosen, unreliable)
+    finished.add_product(rows[wanted], np.flatnonzero(wanted), result)

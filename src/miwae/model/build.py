@@ -87,8 +87,10 @@ def linear_core(
     the rest.
     """
     x, observed = as_incomplete(x, observed, observation.n_features)
-    inputs, seen = observation.embed(
-        jnp.asarray(np.where(observed, x, np.nan)), jnp.asarray(observed)
+    inputs, seen = _embedded(
+        observation,
+        jnp.asarray(np.where(observed, x, np.float32(np.nan))),
+        jnp.asarray(observed),
     )
     n_factors = min(n_latent, observation.n_inputs)
     fit = fit_factor_analysis(np.asarray(inputs), np.asarray(seen), n_factors=n_factors)
@@ -137,3 +139,11 @@ def linear_autoencoder(
 def _linear_decoder(observation: AbstractObservation, core: FactorAnalysis) -> DenseLayer:
     start = observation.linearise(core.mean, core.noise)
     return DenseLayer(start.slope @ core.loadings, start.slope @ core.mean + start.offset)
+
+
+# Compiled as wholes: operation by operation, JAX would compile each of them, a second in all.
+@eqx.filter_jit
+def _embedded(
+    observation: AbstractObservation, x: Float[Array, "N D"], observed: Bool[Array, "N D"]
+) -> tuple[Float[Array, "N E"], Bool[Array, "N E"]]:
+    return observation.embed(x, observed)

@@ -64,7 +64,7 @@ def check_data(
     """
     observation = autoencoder.generative.observation
     values, seen = as_incomplete(x, observed, observation.n_features)
-    impossible = seen & ~np.asarray(observation.supports(jnp.asarray(values)))
+    impossible = seen & ~np.asarray(_supported(observation, jnp.asarray(values)))
     if impossible.any():
         row, column = np.argwhere(impossible)[0]
         raise DataError(
@@ -72,3 +72,8 @@ def check_data(
             f"{type(observation).__name__} does not allow ({int(impossible.sum())} such cells)"
         )
     return values, seen
+
+
+@eqx.filter_jit
+def _supported(observation: AbstractObservation, x: Float[Array, "N D"]) -> Bool[Array, "N D"]:
+    return observation.supports(x)

@@ -120,8 +120,8 @@ def _allowed(
         value = column.values[row]
         shown = column.levels[int(value)] if column.levels else f"{value:g}"
         events.append(
-            f"column {known.name!r}: the value {shown!s} {what} ({int(strange.sum())} such cells): "
-            "kept in the table, treated as missing by the model"
+            f"column {known.name!r}: the value {shown!s} {what} ({int(strange.sum())} such cells)"
+            ": kept in the table, treated as missing by the model"
         )
     return fine
 

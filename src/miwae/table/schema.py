@@ -179,7 +179,12 @@ def _column_schema(
         _require_possible(column, kind, x)
     if limits is not None:
         _require_within(column, kind, x, limits)
-    own = {"name": column.name, "kind": kind, "reason": reason, "storage": column.storage}
+    own: dict[str, Any] = {
+        "name": column.name,
+        "kind": kind,
+        "reason": reason,
+        "storage": column.storage,
+    }
     if kind in ("empty", "identifier"):
         return ColumnSchema(**own)
     if kind == "constant":

@@ -107,10 +107,10 @@ def _judged(
     if score is None:
         return eqx.tree_at(lambda s: s.best, state, state.autoencoder)
     value = score.log_density if settings.monitor == "log_density" else -score.error
-    is_best = bool(value > state.best_score)
-    margin = settings.min_improvement * jnp.abs(state.reference_score)
-    first = bool(jnp.isneginf(state.reference_score))
-    improved = first or bool(value > state.reference_score + margin)
+    is_best = float(value) > float(state.best_score)
+    reference = float(state.reference_score)
+    margin = settings.min_improvement * abs(reference)
+    improved = reference == -np.inf or float(value) > reference + margin
     return eqx.tree_at(
         where,
         state,

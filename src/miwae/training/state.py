@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, Key, PyTree
 
@@ -68,6 +69,11 @@ def optimizer(settings: TrainingSettings) -> optax.GradientTransformation:
     )
 
 
+@eqx.filter_jit
+def _optimizer_start(settings: TrainingSettings, parameters: PyTree) -> PyTree:
+    return optimizer(settings).init(parameters)
+
+
 def initial_state(
     autoencoder: Autoencoder, settings: TrainingSettings, key: Key[Array, ""], n_rows: int
 ) -> TrainingState:
@@ -83,13 +89,13 @@ def initial_state(
     seed = jax.random.bits(key, (4,), dtype=jnp.uint32)
     return TrainingState(
         autoencoder=autoencoder,
-        optimizer_state=optimizer(settings).init(parameters),
+        optimizer_state=_optimizer_start(settings, parameters),
         key=jax.random.wrap_key_data(seed, impl="rbg"),
-        step=jnp.zeros((), dtype=jnp.int32),
-        order=jnp.arange(n_rows, dtype=jnp.int32),
-        step_scale=jnp.ones(()),
+        step=jnp.asarray(np.int32(0)),
+        order=jnp.asarray(np.arange(n_rows, dtype=np.int32)),
+        step_scale=jnp.asarray(np.float32(1)),
         best=autoencoder,
-        best_score=jnp.full((), -jnp.inf),
-        reference_score=jnp.full((), -jnp.inf),
-        waited=jnp.zeros((), dtype=jnp.int32),
+        best_score=jnp.asarray(np.float32(-np.inf)),
+        reference_score=jnp.asarray(np.float32(-np.inf)),
+        waited=jnp.asarray(np.int32(0)),
     )
