@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
+from miwae.atomic import write_atomically
 from miwae.errors import DataError, MiwaeError
-from miwae.table.atomic import write_atomically
 from miwae.table.base import AbstractTable
 from miwae.table.convert import converted, pyarrow_or_error
 from miwae.table.excel import ExcelTable, read_excel

@@ -3,11 +3,9 @@
 import contextlib
 import dataclasses
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import equinox as eqx
 import jax
@@ -17,6 +15,7 @@ from jaxtyping import PyTree
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
+from miwae.atomic import write_atomically
 from miwae.errors import FileFormatError
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import TrainingState
@@ -46,22 +45,16 @@ def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
 
     The file appears whole or not at all: it is written beside its place and then renamed.
     """
-    path = Path(path)
     arrays = {
         name: np.asarray(_as_numpy(leaf), order="C") for name, leaf in _named_arrays(tree).items()
     }
     metadata = {"format": FORMAT, "version": VERSION, "header": json.dumps(header)}
     data = to_bytes(arrays, metadata)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+
+    def write(file: BinaryIO) -> None:
+        file.write(data)
+
+    write_atomically(str(path), write)
 
 
 @contextlib.contextmanager

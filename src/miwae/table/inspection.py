@@ -1,0 +1,131 @@
+"""What can be said of a table without a model: kinds, holes, and what looks suspicious."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from miwae.table.base import Column
+from miwae.table.schema import Schema
+
+__all__ = ["ColumnInspection", "Inspection", "Pattern", "as_data", "inspect_columns"]
+
+MOST_PATTERNS = 10
+
+# Numbers that people write where they have none.
+SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
+
+
+@dataclass(frozen=True)
+class ColumnInspection:
+    """What a column is taken for, and how much of it is there."""
+
+    name: str
+    kind: str
+    reason: str
+    n_missing: int
+    n_distinct: int
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Columns that are missing together, and in how many rows."""
+
+    missing: tuple[str, ...]
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A table at a glance."""
+
+    n_rows: int
+    columns: tuple[ColumnInspection, ...]
+    patterns: tuple[Pattern, ...]  # the most frequent, and first among them
+    n_patterns: int
+    hints: tuple[str, ...]
+
+    @property
+    def n_missing(self) -> int:
+        """Missing cells in all."""
+        return sum(column.n_missing for column in self.columns)
+
+    @property
+    def n_cells(self) -> int:
+        """Cells in all."""
+        return self.n_rows * len(self.columns)
+
+
+def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
+    """Count what is missing, alone and together, and look for numbers that stand for nothing."""
+    n_rows = len(columns[0].missing) if columns else 0
+    missing = np.stack([column.missing for column in columns], axis=1)
+    patterns, counts = np.unique(np.packbits(missing, axis=1), axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
+    unpacked = np.unpackbits(patterns[order], axis=1)[:, : len(columns)].astype(bool)
+    names = np.array([column.name for column in columns], dtype=object)
+    return Inspection(
+        n_rows,
+        tuple(
+            ColumnInspection(
+                column.name,
+                known.kind,
+                known.reason,
+                int(column.missing.sum()),
+                len(np.unique(column.values[~column.missing])),
+            )
+            for column, known in zip(columns, schema.columns, strict=True)
+        ),
+        tuple(
+            Pattern(tuple(names[row]), int(count))
+            for row, count in zip(unpacked, counts[order], strict=True)
+        ),
+        len(counts),
+        tuple(hint for column in columns for hint in _suspicious(column)),
+    )
+
+
+def _suspicious(column: Column) -> list[str]:
+    """Numbers such as -999, frequent and far from all others."""
+    x = column.values[~column.missing]
+    if column.storage != "number" or len(x) < 10:
+        return []
+    hints = []
+    for value in SENTINELS:
+        same = x == value
+        others = x[~same]
+        if same.sum() < 2 or len(others) < 5:
+            continue
+        low, high = float(others.min()), float(others.max())
+        width = max(high - low, 1e-12)
+        if value < low - width or value > high + width:
+            hints.append(
+                f"column {column.name!r} has the value {value:g} in {int(same.sum())} cells, far "
+                f"from all others ({low:g} to {high:g}): does it mean that the value is missing?"
+            )
+    return hints
+
+
+def as_data(inspection: Inspection) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "rows": inspection.n_rows,
+        "columns": [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "reason": column.reason,
+                "missing": column.n_missing,
+                "distinct": column.n_distinct,
+            }
+            for column in inspection.columns
+        ],
+        "missing_cells": inspection.n_missing,
+        "patterns": [
+            {"missing": list(pattern.missing), "rows": pattern.n_rows}
+            for pattern in inspection.patterns
+        ],
+        "n_patterns": inspection.n_patterns,
+        "hints": list(inspection.hints),
+    }
