@@ -1,11 +1,15 @@
-"""The compiler's cache on disk: a second run starts without compiling."""
+"""Compilation: kept on disk between runs, and done on a second core while the first is busy."""
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 
-__all__ = ["cache_directory", "enable_compilation_cache"]
+__all__ = ["cache_directory", "enable_compilation_cache", "meanwhile"]
 
 
 def cache_directory() -> Path:
@@ -32,3 +36,22 @@ def enable_compilation_cache(directory: str | Path | None = None) -> Path:
     # Programs that compile in less are not worth a file.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
     return path
+
+
+@contextlib.contextmanager
+def meanwhile(*compilations: Callable[[], object]) -> Iterator[None]:
+    """Run some compilations beside what happens in the context; it ends when all have ended.
+
+    A compilation uses one core, most of the time outside of Python.
+    """
+    device: Any = getattr(jax.config, "jax_default_device", None)  # a setting of the thread
+
+    def on_device(compilation: Callable[[], object]) -> None:
+        with jax.default_device(device):
+            compilation()
+
+    with ThreadPoolExecutor(max(len(compilations), 1)) as pool:
+        running = [pool.submit(on_device, compilation) for compilation in compilations]
+        yield
+        for future in running:
+            future.result()

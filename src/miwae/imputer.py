@@ -263,6 +263,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                     settings=_within(self.settings_, share),
                     key=key,
                     callback=progress.training(i, self.n_models),
+                    n_imputation_samples=self.n_imputation_samples if i == 0 else None,
                 )
             )
         self.models_ = tuple(models)

@@ -14,7 +14,8 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.arrays import require_at_least
 from miwae.inference.imputation import impute_multiple, impute_single, quantiles
 from miwae.inference.likelihood import log_likelihood
-from miwae.inference.sampling import RowReport, SamplingSettings
+from miwae.inference.products import WeightedMeans, closed_form
+from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
 from miwae.model.build import linear_autoencoder, linear_core
 from miwae.model.latent import Autoencoder
 from miwae.model.linear import FactorAnalysis
@@ -51,7 +52,7 @@ __all__ = [
 FEWEST_CELLS = 100
 
 # Rows that the linear core is fitted to, at most: more hardly change it.
-CORE_ROWS = 10_000
+CORE_ROWS = 5_000
 
 # Evaluations of held-out cells in a run, and how many may pass without improvement.
 EVALUATIONS = 20
@@ -129,6 +130,7 @@ def fit_model(
     settings: TrainingSettings,
     key: Key[Array, ""],
     callback: Callable[[Progress], None] | None = None,
+    n_imputation_samples: int | None = None,
 ) -> FittedModel:
     """Fit the linear core, then the deep model that starts from it.
 
@@ -140,6 +142,8 @@ def fit_model(
         settings: of the training.
         key: for initial weights, held-out cells, minibatches and codes.
         callback: told of the progress of training.
+        n_imputation_samples: if given, what imputing these rows with so many codes will need is
+            compiled along with the training.
     """
     key_core, key_weights, key_fit = jax.random.split(key, 3)
     rows = _core_rows(observed, key_core)
@@ -148,9 +152,44 @@ def fit_model(
     if int(observed.sum()) < FEWEST_CELLS:
         why = f"only {int(observed.sum())} cells are observed: the model stays linear"
         return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
-    fitted = fit(autoencoder, x, observed, settings=settings, key=key_fit, callback=callback)
+    later = (
+        []
+        if n_imputation_samples is None
+        else [lambda: _compile_means(autoencoder, x, observed, n_imputation_samples)]
+    )
+    fitted = fit(
+        autoencoder,
+        x,
+        observed,
+        settings=settings,
+        key=key_fit,
+        callback=callback,
+        compilations=later,
+    )
     state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
     return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
+
+
+def _means_settings(n_samples: int) -> SamplingSettings:
+    return SamplingSettings(n_samples=n_samples, tolerance=0.05, min_ess=20.0)
+
+
+def _compile_means(
+    autoencoder: Autoencoder,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    n_samples: int,
+) -> None:
+    """Prepare `TableModel.means` for as many incomplete rows as these have."""
+    needed = ~observed.all(axis=1)
+    if not needed.any():
+        return
+    rows = slice(0, _chunk_size(autoencoder.generative.observation.n_statistics))
+    part = (x[needed][rows], observed[needed][rows])
+    keys = row_keys(jax.random.key(0), *part)
+    settings = _means_settings(n_samples)
+    product = WeightedMeans(closed_form)
+    compile_sampling(autoencoder, *part, keys, settings, product=product)
 
 
 def _core_rows(observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]) -> np.ndarray:
@@ -227,6 +266,11 @@ def update_model(
     )
 
 
+def _chunk_size(width: int) -> int:
+    """Rows at once, if so many numbers are held of each."""
+    return int(np.clip(CHUNK_CELLS // max(width, 1), 256, 2**16))
+
+
 class TableModel:
     """An ensemble of fitted models, asked for imputations of rows on their own scale.
 
@@ -264,7 +308,7 @@ class TableModel:
     ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
         """The single imputation of each cell."""
         observation = self.autoencoders[0].generative.observation
-        settings = SamplingSettings(n_samples=self.n_samples, tolerance=0.05, min_ess=20.0)
+        settings = _means_settings(self.n_samples)
         filled, reports = np.empty_like(x), []
         for rows, done in self._chunks(len(x), observation.n_statistics):
             results = [
@@ -369,7 +413,7 @@ class TableModel:
         return [(a, jax.random.fold_in(self.key, i)) for i, a in enumerate(self.autoencoders)]
 
     def _chunks(self, n_rows: int, width: int) -> list[tuple[slice, int]]:
-        size = int(np.clip(CHUNK_CELLS // max(width, 1), 256, 2**16))
+        size = _chunk_size(width)
         return [(slice(first, first + size), first) for first in range(0, n_rows, size)]
 
     def _told(self, done: int, member: int, n_rows: int) -> Callable[[int, int], None] | None:
@@ -410,7 +454,7 @@ def training_settings(
     Large tables are worth more steps, and need a smaller share of their cells to be judged by.
     """
     n_cells = max(int(observed.sum()), 1)
-    steps = int(np.clip(30 * np.sqrt(n_cells), 200, 10_000)) if max_steps is None else max_steps
+    steps = int(np.clip(25 * np.sqrt(n_cells), 200, 10_000)) if max_steps is None else max_steps
     held_out = float(np.clip(250 / n_cells, 0.03, 0.2)) if early_stopping else 0.0
     return TrainingSettings(
         objective=objective,

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, UInt32
+from jaxtyping import Array, Bool, Float, Key, UInt32, UInt64
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment of splitmix64
 
 __all__ = ["fold_rows", "occurrences", "random_rows", "row_hashes", "row_keys", "split_key"]
 
@@ -53,7 +55,7 @@ def row_hashes(
     """
     bits = np.where(observed, x + 0.0, 0.0).astype(np.float32).view(np.uint32).astype(np.uint64)
     cells = (bits << np.uint64(1)) | observed.astype(np.uint64)
-    state = np.full(x.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
+    state = np.full(x.shape[0], GOLDEN, dtype=np.uint64)
     for column in range(x.shape[1]):
         state = (state ^ cells[:, column]) * np.uint64(0xBF58476D1CE4E5B9)
         state ^= state >> np.uint64(31)
@@ -80,15 +82,11 @@ def occurrences(hashes: UInt32[np.ndarray, "N 2"]) -> UInt32[np.ndarray, " N"]:
     return counts
 
 
-@jax.jit
-def _keys(key: Key[Array, ""], words: UInt32[Array, "N W"]) -> Key[Array, " N"]:
-    def one(own: UInt32[Array, " W"]) -> Key[Array, ""]:
-        folded = key
-        for i in range(own.shape[0]):
-            folded = jax.random.fold_in(folded, own[i])
-        return folded
-
-    return jax.vmap(one)(words)
+def _mixed(state: UInt64[np.ndarray, " N"]) -> UInt64[np.ndarray, " N"]:
+    """The finaliser of splitmix64: every bit of the result depends on every bit of the state."""
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
 
 
 def row_keys(
@@ -110,7 +108,13 @@ def row_keys(
             only.
     """
     hashes = row_hashes(x, observed)
-    words = hashes
+    seed = _joined(np.asarray(jax.random.key_data(key)).reshape(1, 2))
+    state = _mixed(_joined(hashes) ^ _mixed(seed))
     if tell_duplicates_apart:
-        words = np.concatenate([hashes, occurrences(hashes)[:, None]], axis=1)
-    return _keys(key, words)
+        state = _mixed(state + occurrences(hashes).astype(np.uint64) * GOLDEN + GOLDEN)
+    words = np.stack([state >> np.uint64(32), state & np.uint64(0xFFFFFFFF)], axis=1)
+    return jax.random.wrap_key_data(jax.numpy.asarray(words.astype(np.uint32)))
+
+
+def _joined(words: UInt32[np.ndarray, "N 2"]) -> UInt64[np.ndarray, " N"]:
+    return (words[:, 0].astype(np.uint64) << np.uint64(32)) | words[:, 1].astype(np.uint64)

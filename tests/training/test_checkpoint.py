@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from miwae.errors import FileFormatError
+from miwae.errors import FileFormatError, MiwaeError
 from miwae.training.checkpoint import load_tree, save_tree
 
 TREE = {
@@ -96,7 +96,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(MiwaeError, match="No space"):
         save_tree(path, {**TREE, "weights": jnp.ones((2, 3))}, {})
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

@@ -19,7 +19,6 @@ __all__ = [
     "Running",
     "effective_sample_size",
     "pareto_k",
-    "pareto_k_of_tail",
     "resample",
     "self_normalised_mean",
     "smoothed",
@@ -95,24 +94,22 @@ def tail_length(n_samples: int) -> int:
     return math.ceil(min(n_samples / 5, 3 * math.sqrt(n_samples)))
 
 
-def pareto_k(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
+def pareto_k(
+    log_w: Float[Array, "K B"], n_samples: Int[Array, " B"] | None = None
+) -> Float[Array, " B"]:
     """The shape of the Pareto distribution of the largest weights (Vehtari et al., 2024).
 
     Below 0.5 estimates converge fast, up to 0.7 they can be trusted, above 0.7 they cannot: the
     proposal misses a part of the posterior, and more samples will help only slowly. NaN where
     there are fewer than 25 samples; 0 where all weights are equal.
+
+    Args:
+        log_w: log-weights, -inf for samples that do not count.
+        n_samples: how many do; by default all.
     """
     keep = tail_length(log_w.shape[0]) + 1
-    count = jnp.full(log_w.shape[1], log_w.shape[0])
-    return pareto_k_of_tail(jax.lax.top_k(log_w.T, min(keep, log_w.shape[0]))[0], count)
-
-
-def pareto_k_of_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> Float[Array, " B"]:
-    """Pareto's k from the largest log-weights of each row, in descending order.
-
-    Rows may have different numbers of samples, and so tails of different lengths.
-    """
-    return _fit_tail(top, n_samples).k
+    count = jnp.full(log_w.shape[1], log_w.shape[0]) if n_samples is None else n_samples
+    return _fit_tail(jax.lax.top_k(log_w.T, min(keep, log_w.shape[0]))[0], count).k
 
 
 class _Tail(NamedTuple):
@@ -211,7 +208,6 @@ class Running(NamedTuple):
     wh: Float[Array, "B S"]
     w2h: Float[Array, "B S"]
     w2h2: Float[Array, "B S"]
-    top: Float[Array, "B T"]  # the largest log-weights, in descending order
 
     def mean(self) -> Float[Array, "B S"]:
         """The self-normalised mean."""
@@ -232,7 +228,7 @@ class Running(NamedTuple):
         return self.log_scale + jnp.log(self.w) - jnp.log(self.count.astype(self.w.dtype))
 
 
-def start_running(n_rows: int, n_statistics: int, max_samples: int) -> Running:
+def start_running(n_rows: int, n_statistics: int) -> Running:
     """Nothing seen yet."""
 
     # From NumPy: JAX would compile a program for each shape, and give -inf a weak type, which
@@ -250,7 +246,6 @@ def start_running(n_rows: int, n_statistics: int, max_samples: int) -> Running:
         wh=zeros,
         w2h=zeros,
         w2h2=zeros,
-        top=full(-np.inf, tail_length(max_samples) + 1),
     )
 
 
@@ -278,7 +273,6 @@ def update_running(
     centre = jnp.where(first, block_mean, running.centre)
     centred = jnp.where(used[None], h_first - centre.T[:, None], 0.0)
     w2 = w * w
-    tail = jnp.concatenate([running.top, log_w.T], axis=1)
     return Running(
         count=running.count + jnp.sum(used, axis=0),
         log_scale=log_scale,
@@ -288,5 +282,4 @@ def update_running(
         wh=old[:, None] * running.wh + weighted(w, centred),
         w2h=old[:, None] ** 2 * running.w2h + weighted(w2, centred),
         w2h2=old[:, None] ** 2 * running.w2h2 + weighted(w2, centred**2),
-        top=jax.lax.top_k(tail, running.top.shape[1])[0],
     )

@@ -23,7 +23,7 @@ from miwae.arrays import require_at_least
 from miwae.errors import DataError, SettingsError
 from miwae.inference.importance import (
     Running,
-    pareto_k_of_tail,
+    pareto_k,
     smoothed,
     start_running,
     update_running,
@@ -39,6 +39,7 @@ __all__ = [
     "RowReport",
     "Sampled",
     "SamplingSettings",
+    "compile_sampling",
     "sample_rows",
 ]
 
@@ -50,8 +51,9 @@ BLOCK = 120
 # single row to be imputed in milliseconds.
 GROUP = 16
 
-# Rows at once: this many share the cost of looking at the results.
-MOST_SLOTS = 256
+# Rows at once: many share the cost of looking at the results, and each number of slots is compiled
+# anew, so there are few to choose from.
+SLOTS = (16, 64, 256)
 
 UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
 
@@ -89,9 +91,9 @@ class SamplingSettings:
         return -(-self.n_samples // BLOCK) * BLOCK
 
     def n_slots(self, n_rows: int, floats_per_row: int) -> int:
-        """Rows at once: whole groups, at least one, at most `MOST_SLOTS`."""
-        groups = min(self.memory // (4 * floats_per_row * GROUP), -(-n_rows // GROUP))
-        return int(np.clip(groups, 1, MOST_SLOTS // GROUP)) * GROUP
+        """Rows at once: as many as there are, or as fit into the memory."""
+        fitting = [n for n in SLOTS if 4 * floats_per_row * n <= self.memory] or [SLOTS[0]]
+        return next((n for n in fitting if n >= n_rows), fitting[-1])
 
 
 class Codes(NamedTuple):
@@ -240,17 +242,24 @@ class _Estimates(NamedTuple):
     pareto_k: Float[Array, " B"]
 
 
+def _weights_of(slots: _Slots, chosen: Int[Array, " G"]) -> Float[Array, "K G"]:
+    """Log-weights of the codes in some slots; beyond them a slot may hold those of another row."""
+    room = slots.log_w.shape[1] - BLOCK
+    own = jnp.arange(room)[None, :] < slots.rows.running.count[chosen][:, None]
+    return jnp.where(own, slots.log_w[chosen][:, :room], -jnp.inf).T
+
+
 @eqx.filter_jit
-def _estimates(running: Running, chosen: Int[Array, " G"]) -> _Estimates:
-    """What the sums say of a group of finished rows."""
-    own: Running = jax.tree.map(lambda a: a[chosen], running)
+def _estimates(slots: _Slots, chosen: Int[Array, " G"]) -> _Estimates:
+    """What the sums and the weights say of a group of finished rows."""
+    own: Running = jax.tree.map(lambda a: a[chosen], slots.rows.running)
     return _Estimates(
         own.mean(),
         own.standard_error(),
         own.log_mean_weight(),
         own.count,
         own.effective_sample_size(),
-        pareto_k_of_tail(own.top, own.count),
+        pareto_k(_weights_of(slots, chosen), own.count),
     )
 
 
@@ -264,13 +273,9 @@ def _used(
 ) -> PyTree:
     """What a product makes of the codes of a group of finished rows."""
     rows = jax.tree.map(lambda a: a[chosen], slots.rows)
-    place = jnp.arange(slots.log_w.shape[1] - BLOCK)
-    count = rows.running.count
-    # Beyond its own codes a slot may hold those of an earlier row.
-    log_w = slots.log_w[chosen][:, : place.shape[0]]
-    log_w = jnp.where(place[None, :] < count[:, None], log_w, -jnp.inf).T
-    log_w = jnp.where(unreliable[None], smoothed(log_w, count), log_w)
-    z = jnp.moveaxis(slots.z[chosen][:, : place.shape[0]], 0, 1)
+    log_w = _weights_of(slots, chosen)
+    log_w = jnp.where(unreliable[None], smoothed(log_w, rows.running.count), log_w)
+    z = jnp.moveaxis(slots.z[chosen][:, : log_w.shape[0]], 0, 1)
     key = fold_rows(rows.key, jnp.asarray(USE))
     return product(Codes(autoencoder, z, log_w, rows.x, rows.observed, key))
 
@@ -309,6 +314,59 @@ def _fresh(
     return _Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty)
 
 
+def _start(
+    autoencoder: Autoencoder,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    keys: Key[Array, " N"],
+    settings: SamplingSettings,
+    scale: Float[np.ndarray, " S"] | None,
+) -> tuple[_Slots, _Patience]:
+    """Slots in which no row has been sampled yet, and when a row will have enough."""
+    n_statistics = autoencoder.generative.observation.n_statistics
+    n_latent = autoencoder.generative.prior.n_latent
+    # Codes with their weights, the sums of each statistic, and the row itself; old and new.
+    room = settings.room + BLOCK
+    floats = 2 * (room * (n_latent + 1) + 5 * n_statistics + 2 * x.shape[1])
+    n_slots = settings.n_slots(len(x), floats)
+    empty = start_running(n_slots, n_statistics)
+    slots = _Slots(
+        _fresh(x, observed, keys, np.zeros(n_slots, dtype=int), empty),
+        jnp.asarray(np.zeros((n_slots, room, n_latent), dtype=np.float32)),
+        jnp.asarray(np.zeros((n_slots, room), dtype=np.float32)),
+    )
+    unit = np.ones(n_statistics) if scale is None else scale
+    tolerance = -1.0 if settings.tolerance is None else settings.tolerance
+    limits = (jnp.asarray(tolerance), jnp.asarray(settings.min_ess))
+    return slots, _Patience(jnp.asarray(unit, dtype=jnp.float32), *limits)
+
+
+def compile_sampling(
+    autoencoder: Autoencoder,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    keys: Key[Array, " N"],
+    settings: SamplingSettings,
+    *,
+    product: Callable[[Codes], PyTree] | None = None,
+) -> None:
+    """Compile what `sample_rows` will need for so many rows, without sampling any.
+
+    The values of the model do not matter, only its shapes: this can be done before or while it is
+    trained.
+    """
+    slots, patience = _start(autoencoder, x, observed, keys, settings, None)
+    n_slots = len(slots.rows.x)
+    none = jnp.asarray(np.zeros(n_slots, dtype=bool))
+    slots = slots._replace(rows=_refill(slots.rows, slots.rows, none))
+    n_samples = settings.n_samples
+    slots, _ = _advance(slots, autoencoder, n_samples, patience, none, jnp.asarray(0))
+    chosen = jnp.asarray(np.zeros(GROUP, dtype=int))
+    _estimates(slots, chosen)
+    if product is not None:
+        _used(slots, autoencoder, product, chosen, jnp.asarray(np.zeros(GROUP, dtype=bool)))
+
+
 def sample_rows(
     autoencoder: Autoencoder,
     x: Float[np.ndarray, "N D"],
@@ -339,26 +397,13 @@ def sample_rows(
     n_rows = len(x)
     if n_rows == 0:
         raise DataError("x has no rows")
-    n_statistics = autoencoder.generative.observation.n_statistics
-    n_latent = autoencoder.generative.prior.n_latent
-    # Codes with their weights, the sums of each statistic, and the row itself; old and new.
-    room = settings.room + BLOCK
-    floats = 2 * (room * (n_latent + 1) + 5 * n_statistics + 2 * x.shape[1])
-    n_slots = settings.n_slots(n_rows, floats)
-    unit = jnp.ones(n_statistics) if scale is None else jnp.asarray(scale, dtype=jnp.float32)
-    tolerance = -1.0 if settings.tolerance is None else settings.tolerance
-    patience = _Patience(unit, jnp.asarray(tolerance), jnp.asarray(settings.min_ess))
-    none_left = _Patience(unit, jnp.asarray(np.inf), jnp.asarray(0.0))
-
+    slots, patience = _start(autoencoder, x, observed, keys, settings, scale)
+    none_left = patience._replace(tolerance=jnp.asarray(np.inf), min_ess=jnp.asarray(0.0))
+    empty = slots.rows.running
+    n_slots = len(slots.rows.x)
     waiting = np.arange(n_rows)
     in_slot = np.full(n_slots, -1)  # which row a slot holds
-    empty = start_running(n_slots, n_statistics, settings.n_samples)
-    slots = _Slots(
-        _fresh(x, observed, keys, np.zeros(n_slots, dtype=int), empty),
-        jnp.asarray(np.zeros((n_slots, room, n_latent), dtype=np.float32)),
-        jnp.asarray(np.zeros((n_slots, room), dtype=np.float32)),
-    )
-    finished = _Finished(n_rows, n_statistics)
+    finished = _Finished(n_rows, empty.centre.shape[1])
     while finished.count < n_rows:
         free = np.flatnonzero(in_slot < 0)
         entering, waiting = waiting[: len(free)], waiting[len(free) :]
@@ -413,7 +458,7 @@ def _finish(
 ) -> None:
     """Use the codes of a group of finished rows, padded to the size of a group."""
     chosen = jnp.asarray(np.resize(places, GROUP))
-    finished.add(rows, _estimates(slots.rows.running, chosen), smooth=settings.smooth)
+    finished.add(rows, _estimates(slots, chosen), smooth=settings.smooth)
     smooth = finished.sampled.report.smoothed[rows]
     wanted = smooth if only_smoothed else np.ones(len(rows), dtype=bool)
     if product is None or not wanted.any():

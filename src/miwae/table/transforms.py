@@ -63,7 +63,7 @@ class Transform:
             return constant - np.log(x)
         if self.shape == "asinh":
             u = (x - self.shift) / self.unit
-            return constant - np.log(self.unit) - 0.5 * np.log1p(u**2)
+            return constant - np.log(self.unit) - np.log(np.hypot(1.0, u))
         return np.full(np.shape(x), constant)
 
     def _shaped(self, x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
@@ -81,7 +81,7 @@ def _fitted(
     unit: float = 1.0,
 ) -> Transform:
     raw = Transform(shape=shape, shift=shift, unit=unit).forward(x)
-    centre, spread = float(raw.mean()), float(raw.std())
+    centre, spread = _moments(raw)
     spread = spread if spread > 0 else 1.0
     y = (raw - centre) / spread
     margin = WIDENED * float(y.max() - y.min())
@@ -96,27 +96,38 @@ def _fitted(
     )
 
 
-def choose_transform(x: Float[np.ndarray, " N"]) -> Transform:
+def _moments(x: Float[np.ndarray, " N"]) -> tuple[float, float]:
+    """Mean and standard deviation, also where squares would not be numbers of float64 any more."""
+    _, exponent = np.frexp(np.abs(x).max())
+    scaled = np.ldexp(x, -exponent)  # exact: a power of two
+    mean, deviation = np.ldexp([scaled.mean(), scaled.std()], exponent).tolist()
+    return mean, deviation
+
+
+def choose_transform(x: Float[np.ndarray, " N"], *, has_zero: bool = True) -> Transform:
     """The scale on which the observed cells of a column look most normal.
 
     By the likelihood of a normal distribution on each scale, as Box and Cox choose a power; the
     user's own scale is kept unless another one is clearly better.
 
     Args:
-        x: the observed cells, finite.
+        x: the observed cells, finite, in any order.
+        has_zero: whether zero means "nothing": it does for numbers, but is a convention for times.
+            If not, only scales that a shift of the data does not change are considered.
 
     Example:
         >>> choose_transform(np.exp(np.random.default_rng(0).normal(size=500))).shape
         'log'
     """
+    x = np.sort(x)  # sums are rounded, in an order that the order of rows should not decide
     own = _fitted("identity", x)
     candidates = [own]
-    if x.min() > 0:
+    if has_zero and x[0] > 0:
         candidates.append(_fitted("log", x))
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
     if high > low:
         candidates.append(_fitted("asinh", x, float(middle), float(high - low)))
-    if x.min() == 0 and x.max() > 0:
+    if has_zero and x[0] == 0 and x[-1] > 0:
         candidates.append(_fitted("asinh", x, 0.0, float(np.median(x[x > 0]))))
     # On its own scale, a standardised column has the log-likelihood -1/2 (1 + log 2 pi) per cell,
     # whatever the column: what differs is the change of scale.

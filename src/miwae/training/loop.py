@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from miwae.arrays import require_trainable
+from miwae.compilation import meanwhile
 from miwae.errors import DivergenceError
 from miwae.model.latent import Autoencoder, check_data
 from miwae.model.priors import VampPrior
@@ -169,6 +170,7 @@ def fit(
     key: Key[Array, ""],
     callback: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
+    compilations: Sequence[Callable[[], object]] = (),
 ) -> Fitted:
     """Train an autoencoder on incomplete rows.
 
@@ -181,6 +183,7 @@ def fit(
         callback: told before compilation and after each evaluation.
         checkpoint: a file written after each evaluation. Where it exists, the run goes on from it
             and ends where it would have ended without the interruption, bit for bit.
+        compilations: of programs that will be needed later, run while the training is compiled.
 
     Returns:
         The best state by held-out cells (or the last, where none are held out), and the history.
@@ -219,23 +222,32 @@ def fit(
 
     data = (jnp.asarray(values), jnp.asarray(remaining))
     report(Progress("compiling", int(state.step), settings.max_steps, None))
-    if evaluation is not None and not history:
-        score = evaluation.score(state.autoencoder, settings)
-        state = _judged(state, score, settings)
-        history.append(record(float("nan"), score))
-    while (stop := _reason_to_stop(state, settings, elapsed(), evaluation)) is None:
-        n_steps = min(settings.evaluate_every, settings.max_steps - int(state.step))
-        new = advance(state, *data, settings, jnp.asarray(n_steps))
-        accepted = guard.accept(state, new)
-        if accepted is None:
-            state = guard.retry(state)
-            continue
-        score = None if evaluation is None else evaluation.score(accepted.autoencoder, settings)
-        state = _judged(accepted, score, settings)
-        history.append(record(float(new.bound), score))
-        if checkpoint is not None:
-            save_checkpoint(checkpoint, state, settings, history, fingerprint)
-        report(Progress("training", int(state.step), settings.max_steps, history[-1]))
+    with meanwhile(*compilations):
+        stop = _reason_to_stop(state, settings, elapsed(), evaluation)
+        # No step is taken, but the program is compiled.
+        compile_steps = lambda: advance(state, *data, settings, jnp.asarray(0))  # noqa: E731
+        with meanwhile(*([compile_steps] if stop is None else [])):
+            score = None
+            if evaluation is not None and not history:
+                score = evaluation.score(state.autoencoder, settings)
+                history.append(record(float("nan"), score))
+        if score is not None:
+            state = _judged(state, score, settings)
+        while (stop := _reason_to_stop(state, settings, elapsed(), evaluation)) is None:
+            n_steps = min(settings.evaluate_every, settings.max_steps - int(state.step))
+            new = advance(state, *data, settings, jnp.asarray(n_steps))
+            accepted = guard.accept(state, new)
+            if accepted is None:
+                state = guard.retry(state)
+                continue
+            score = None
+            if evaluation is not None:
+                score = evaluation.score(accepted.autoencoder, settings)
+            state = _judged(accepted, score, settings)
+            history.append(record(float(new.bound), score))
+            if checkpoint is not None:
+                save_checkpoint(checkpoint, state, settings, history, fingerprint)
+            report(Progress("training", int(state.step), settings.max_steps, history[-1]))
     report(Progress("done", int(state.step), settings.max_steps, history[-1] if history else None))
     return Fitted(state.best, state, tuple(history), (*guard.events, stop))
 

@@ -19,6 +19,7 @@ __all__ = ["Advanced", "Batch", "advance", "step_on"]
 # not that of the machine's cores, so that results do not depend on where they are computed.
 SHARDS = 2
 SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
+FEWEST_STEPS = 2_000  # below, a second more of compilation does not pay
 
 
 SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; steps never come so far
@@ -44,7 +45,8 @@ def _gradient(
     autoencoder: Autoencoder, batch: Batch, key: Key[Array, ""], settings: TrainingSettings
 ) -> BoundGradient:
     n_rows = batch.x.shape[0]
-    shards = SHARDS if n_rows % SHARDS == 0 and n_rows >= SHARDS * SMALLEST_SHARD else 1
+    worthwhile = n_rows >= SHARDS * SMALLEST_SHARD and settings.max_steps >= FEWEST_STEPS
+    shards = SHARDS if worthwhile and n_rows % SHARDS == 0 else 1
     keys = jax.random.split(key, shards)
     parts = [
         bound_and_gradient(
