@@ -10,7 +10,7 @@ export MIWAE_DATA ?= $(wildcard ../shared/data)
 help:
 	@echo "make demo       complete a table with half of its cells removed"
 	@echo "make test       all checks: lint, format, types, tests, doctests (what CI runs)"
-	@echo "make benchmark  speed of training and imputation (installs PyTorch's CPU build to compare)"
+	@echo "make benchmark  speed of training, imputation and tables (installs PyTorch's CPU build)"
 
 .venv/.ready: requirements-dev.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed") if sys.version_info < (3, 11) else None'
@@ -35,3 +35,4 @@ test: check
 benchmark: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/tables.py

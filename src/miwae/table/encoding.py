@@ -8,9 +8,13 @@ from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
 from miwae.table.base import Column
-from miwae.table.schema import CODED, ColumnSchema, Schema
+from miwae.table.frames_shared import kind_of
+from miwae.table.schema import CODED, MOST_COUNTED, ColumnSchema, Schema, word
 
 __all__ = ["Encoded", "decode", "encode"]
+
+# Standard deviations: what is farther out is as strange, but its square is a number of float32.
+FARTHEST = 1e9
 
 
 class Encoded(NamedTuple):
@@ -58,12 +62,14 @@ def _encoded(
     present = ~column.missing
     if not present.any():
         return np.zeros(len(present)), present
+    if column.storage == "other" or _is_time(known.storage) != _is_time(column.storage):
+        raise _wrong_type(known, column)
     if known.kind in CODED:
         codes = _codes(known, column)
         return codes, present & _allowed(
             known, column, codes >= 0, "was not seen in fitting", events
         )
-    if column.storage not in ("number", "boolean", "time"):
+    if column.storage in ("text", "category"):
         raise _wrong_type(known, column)
     infinite = present & ~np.isfinite(column.values)
     if infinite.any():
@@ -75,35 +81,74 @@ def _encoded(
     if known.transform is None:
         fine = (column.values >= 0) & (column.values == np.rint(column.values))
         allowed = _allowed(known, column, fine, "is not a count", events)
+        large = column.values > MOST_COUNTED
+        allowed &= _allowed(known, column, ~large, "is too large for a count", events)
         return column.values, present & allowed
     fine = column.values > 0 if known.transform.shape == "log" else np.ones(len(present), bool)
     allowed = _allowed(known, column, fine, "is not above 0", events)
     seen = present & allowed
     values = np.zeros(len(present))
-    values[seen] = known.transform.forward(column.values[seen])
+    with np.errstate(over="ignore"):
+        y = known.transform.forward(column.values[seen])
+    values[seen] = np.clip(y, -FARTHEST, FARTHEST)
     return values, seen
+
+
+def _is_time(storage: str) -> bool:
+    return storage == "time"
 
 
 def _codes(known: ColumnSchema, column: Column) -> Float[np.ndarray, " N"]:
     """The place of each value among the known levels, -1 where it is none of them."""
-    place = {_same(level): float(i) for i, level in enumerate(known.levels)}
     if column.storage in ("text", "category"):
-        of_level = np.array([place.get(_same(level), -1.0) for level in column.levels] or [-1.0])
+        of_level = np.array(_places(known, column.levels) or [-1.0])
         index = np.where(column.missing, 0, column.values).astype(int)
         return of_level[index]
-    if not all(isinstance(level, int | float | np.number) for level in known.levels):
+    if not any(_is_number(level) for level in known.levels):
         raise _wrong_type(known, column)
     distinct, inverse = np.unique(
         np.where(column.missing, 0.0, column.values), return_inverse=True
     )
-    return np.array([place.get(float(value), -1.0) for value in distinct])[inverse]
+    as_flags = column.storage == "boolean"
+    values = [bool(value) if as_flags else value for value in distinct.tolist()]
+    return np.array(_places(known, values))[inverse]
 
 
-def _same(level: Any) -> Any:
-    """Numbers of all types compare equal; text does not equal a number."""
-    if isinstance(level, bool | np.bool_ | int | float | np.number):
-        return float(level)
-    return level
+def _places(known: ColumnSchema, values: Sequence[Any]) -> list[float]:
+    """The places of values among the known levels, -1 where they are none of them.
+
+    Values of the same type come first: 1, True and "1" are three levels where a column has all
+    of them. Where it does not, flags are the numbers 0 and 1, and text is the number it spells,
+    since the same table can be stored in all these ways.
+    """
+    exact, loose = {}, {}
+    for i, level in enumerate(known.levels):
+        exact.setdefault(_exactly(level), float(i))
+        if _is_number(level):
+            loose.setdefault(level, []).append(float(i))
+    spelled = all(_is_number(level) for level in known.levels)
+    places = []
+    for value in values:
+        number = value if _is_number(value) else _spelled(value) if spelled else None
+        similar = loose.get(number, [])
+        places.append(exact.get(_exactly(value), similar[0] if len(similar) == 1 else -1.0))
+    return places
+
+
+def _exactly(level: Any) -> tuple[Any, Any]:
+    """Levels with a common one are equal: Python says so of True and 1."""
+    return kind_of(type(level)), level
+
+
+def _is_number(level: Any) -> bool:
+    return kind_of(type(level)) in ("number", "boolean")
+
+
+def _spelled(text: Any) -> float | None:
+    try:
+        return float(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def _allowed(
@@ -117,21 +162,28 @@ def _allowed(
     strange = ~fine & ~column.missing
     if strange.any():
         row = int(np.flatnonzero(strange)[0])
-        value = column.values[row]
-        shown = column.levels[int(value)] if column.levels else f"{value:g}"
+        count = int(strange.sum())
         events.append(
-            f"column {known.name!r}: the value {shown!s} {what} ({int(strange.sum())} such cells)"
-            ": kept in the table, treated as missing by the model"
+            f"column {known.name!r}: the value {_shown(column, row)} {what} ({count} such "
+            f"{'cell' if count == 1 else 'cells'}): kept in the table, treated as missing by the "
+            "model"
         )
     return fine
 
 
+def _shown(column: Column, row: int) -> str:
+    value = float(column.values[row])
+    return word(column.levels[int(value)] if column.levels else value)
+
+
 def _wrong_type(known: ColumnSchema, column: Column) -> DataError:
-    row = int(np.flatnonzero(~column.missing)[0]) if column.n_observed else 0
-    shown = column.levels[int(column.values[row])] if column.levels else column.values[row]
+    row = int(np.flatnonzero(~column.missing)[0])
+    what = f"{column.storage} ({column.dtype}), such as {_shown(column, row)} in row {row}"
+    if column.storage == "other":
+        what = f"values of type {column.dtype}"
     return DataError(
         f"column {known.name!r} was learned as {known.kind} from {known.storage}, but now holds "
-        f"{column.storage} ({column.dtype}), such as {shown!r} in row {row}: convert it"
+        f"{what}: convert it"
     )
 
 
@@ -163,6 +215,4 @@ def _as_cells(levels: Sequence[Any]) -> np.ndarray:
     """Levels as an array that keeps them as they are: numbers as floats, others as objects."""
     if all(isinstance(level, float) for level in levels):
         return np.array(levels, dtype=np.float64)
-    cells = np.empty(len(levels), dtype=object)
-    cells[:] = list(levels)
-    return cells
+    return np.fromiter(levels, object, len(levels))

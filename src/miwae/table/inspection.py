@@ -59,7 +59,9 @@ class Inspection:
 
 def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
     """Count what is missing, alone and together, and look for numbers that stand for nothing."""
-    n_rows = len(columns[0].missing) if columns else 0
+    if not columns:
+        return Inspection(0, (), (), 0, ())
+    n_rows = len(columns[0].missing)
     missing = np.stack([column.missing for column in columns], axis=1)
     patterns, counts = np.unique(np.packbits(missing, axis=1), axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
@@ -91,14 +93,18 @@ def _suspicious(column: Column) -> list[str]:
     x = column.values[~column.missing]
     if column.storage != "number" or len(x) < 10:
         return []
+    # Where there are several (-99: refused, -999: unknown), they are far from the rest.
+    others = x[~np.isin(x, SENTINELS)]
+    if len(others) < 5:
+        return []
     hints = []
+    low, high = float(others.min()), float(others.max())
+    width = high - low
     for value in SENTINELS:
         same = x == value
-        others = x[~same]
-        if same.sum() < 2 or len(others) < 5:
+        # -1 and 1 are two sides of a coin.
+        if same.sum() < 2 or low == high == -value:
             continue
-        low, high = float(others.min()), float(others.max())
-        width = max(high - low, 1e-12)
         if value < low - width or value > high + width:
             hints.append(
                 f"column {column.name!r} has the value {value:g} in {int(same.sum())} cells, far "

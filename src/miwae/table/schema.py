@@ -12,7 +12,7 @@ from miwae.errors import DataError, SettingsError
 from miwae.table.base import Column, Storage
 from miwae.table.transforms import Transform, choose_transform
 
-__all__ = ["KINDS", "ColumnSchema", "Schema", "infer_schema"]
+__all__ = ["KINDS", "ColumnSchema", "Schema", "infer_schema", "word"]
 
 KINDS = {
     "continuous": "a number of any size",
@@ -32,12 +32,22 @@ NUMERIC = frozenset({"continuous", "positive", "bounded", "integer", "datetime"}
 CODED = frozenset({"binary", "categorical", "ordinal"})
 NOT_MODELLED = frozenset({"constant", "empty", "identifier"})
 
+# Where numbers from exactly 0 on end exactly here, no number can be above.
+NATURAL_BOUNDS = {1.0: "shares", 100.0: "percentages"}
+
 # More levels than this, or levels that are mostly unique, are names, not categories.
 MOST_LEVELS = 2_000
 FEW_LEVELS = 8
+FEWEST_BINARY = 5
 
 # A column of counts, rather than of whole numbers: so many zeros at least.
 ZEROS = 0.05
+
+# The model counts in float32, which has no odd numbers beyond.
+MOST_COUNTED = 2**24
+
+# Beyond, float64 has nothing but whole numbers, so that they say nothing about a column.
+MOST_WHOLE = 2.0**53
 
 # Seconds, from the coarsest: imputed times are as coarse as the observed ones.
 RESOLUTIONS = (86_400.0, 3_600.0, 60.0, 1.0, 1e-3)
@@ -138,29 +148,48 @@ def _by_position(
     names = [column.name for column in columns]
     found = {}
     for key, value in (settings or {}).items():
-        if str(key) in names:
-            found[names.index(str(key))] = value
-        elif isinstance(key, int | np.integer) and -len(names) <= key < len(names):
-            found[int(key) % len(names)] = value
-        else:
+        position = _position(key, names)
+        if position is None:
             near = difflib.get_close_matches(str(key), names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
-            raise SettingsError(f"{what} names the column {key!r}, which does not exist{hint}")
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {_some(names)}"
+            raise SettingsError(f"{what} names the column {key!r}, which does not exist; {hint}")
+        if position in found:
+            raise SettingsError(f"{what} names the column {names[position]!r} twice")
+        found[position] = value
     return found
+
+
+def _position(key: Any, names: list[str]) -> int | None:
+    """Where a column is; a number is a position only if it is not a name."""
+    if str(key) in names:
+        return names.index(str(key))
+    is_position = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    return int(key) % len(names) if is_position and -len(names) <= key < len(names) else None
+
+
+def _some(names: list[str], most: int = 20) -> str:
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *more])
 
 
 def _require_kind(name: str, kind: str) -> None:
     if not isinstance(kind, str) or kind.partition(":")[0] not in KINDS:
         raise SettingsError(f"column {name!r}: the kind {kind!r} is not one of {', '.join(KINDS)}")
+    if ":" in kind and not kind.startswith("ordinal:"):
+        raise SettingsError(
+            f"column {name!r}: the kind {kind!r} gives an order, which only 'ordinal' has"
+        )
 
 
 def _checked_bounds(name: str, pair: Any) -> tuple[float | None, float | None]:
     try:
         lower, upper = (None if limit is None else float(limit) for limit in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SettingsError(
             f"bounds of {name!r} must be a pair of numbers, not {pair!r}"
         ) from None
+    if any(limit is not None and np.isnan(limit) for limit in (lower, upper)):
+        raise SettingsError(f"bounds of {name!r} must be a pair of numbers, not {pair!r}")
     if lower is not None and upper is not None and not lower < upper:
         raise SettingsError(f"bounds of {name!r}: {lower:g} is not below {upper:g}")
     return lower, upper
@@ -169,13 +198,15 @@ def _checked_bounds(name: str, pair: Any) -> tuple[float | None, float | None]:
 def _column_schema(
     column: Column, kind: str | None, limits: tuple[float | None, float | None] | None
 ) -> ColumnSchema:
-    x = column.values[~column.missing]
+    storage = column.storage
     if kind is None:
+        x = column.values[~column.missing]
         kind, reason = _inferred(column, x, limits)
     else:
         kind, _, order = kind.partition(":")
         column = _ordered(column, order) if order else column
         reason = "as told"
+        x = column.values[~column.missing]
         _require_possible(column, kind, x)
     if limits is not None:
         _require_within(column, kind, x, limits)
@@ -183,7 +214,7 @@ def _column_schema(
         "name": column.name,
         "kind": kind,
         "reason": reason,
-        "storage": column.storage,
+        "storage": storage,
     }
     if kind in ("empty", "identifier"):
         return ColumnSchema(**own)
@@ -194,7 +225,7 @@ def _column_schema(
     lower, upper = _limits(kind, x, limits)
     if kind == "count":
         return ColumnSchema(**own, whole=True, lower=lower, upper=upper)
-    transform = choose_transform(x)
+    transform = choose_transform(x, has_zero=column.storage != "time")
     if transform.shape != "identity":
         own["reason"] += f"; modelled on {_scale_words(transform)} scale"
     return ColumnSchema(
@@ -202,7 +233,7 @@ def _column_schema(
         whole=kind == "integer" or column.whole,
         lower=lower,
         upper=upper,
-        resolution=_resolution(x) if kind == "datetime" else 0.0,
+        resolution=_resolution(x) if column.storage == "time" else 0.0,
         transform=transform,
     )
 
@@ -270,49 +301,66 @@ def _inferred_number(
     n_distinct: int,
     limits: tuple[float | None, float | None] | None,
 ) -> tuple[str, str]:
-    whole = bool(np.all(x == np.rint(x)))
     low, high = float(x.min()), float(x.max())
-    if whole and n_distinct == 2 and (len(x) >= 5 or (low, high) == (0.0, 1.0)):
-        return "binary", f"two values, {low:g} and {high:g}"
-    if whole:
+    lowest, highest = _short(low), _short(high)
+    whole = column.whole or bool(np.all(x == np.rint(x)) and max(-low, high) <= MOST_WHOLE)
+    # Two values of many are a choice, two of a few are two numbers; with bounds they are numbers.
+    few = len(x) < FEWEST_BINARY or limits is not None
+    if whole and n_distinct == 2 and (not few or (low, high) == (0.0, 1.0)):
+        return "binary", f"two values, {lowest} and {highest}"
+    if whole and limits is None and _are_counts(x):
         zeros = float(np.mean(x == 0))
-        if low >= 0 and zeros >= ZEROS and x.var() >= x.mean() and limits is None:
-            return "count", f"whole numbers from 0 to {high:g}, {zeros:.0%} of them 0"
-        return "integer", f"whole numbers from {low:g} to {high:g}"
+        return "count", f"whole numbers from 0 to {highest}, {zeros:.0%} of them 0"
+    if whole:
+        return "integer", f"whole numbers from {lowest} to {highest}"
     if limits is not None:
         return "bounded", "bounds were given"
     if low > 0:
-        return "positive", f"all observed numbers are above 0, from {low:g} to {high:g}"
-    if low == 0 and high == 1:
-        return "bounded", "all observed numbers are shares from 0 to 1"
+        return "positive", f"all observed numbers are above 0, from {lowest} to {highest}"
+    if low == 0 and high in NATURAL_BOUNDS:
+        what = NATURAL_BOUNDS[high]
+        return "bounded", f"all observed numbers are {what} from 0 to {highest}"
     if low == 0:
-        return "bounded", f"no observed number is below 0, the largest is {high:g}"
-    return "continuous", f"numbers from {low:g} to {high:g}"
+        return "bounded", f"no observed number is below 0, the largest is {highest}"
+    return "continuous", f"numbers from {lowest} to {highest}"
+
+
+def _are_counts(x: Float[np.ndarray, " N"]) -> bool:
+    """Whether whole numbers look like the number of events: zeros, and a large variance."""
+    if x.min() < 0 or x.max() > MOST_COUNTED or np.mean(x == 0) < ZEROS:
+        return False
+    # In integers, so that neither rounding nor the order of rows decides: n sum x^2 - (sum x)^2.
+    n, total = len(x), int(x.sum())
+    return n * int(np.sum(x.astype(np.int64) ** 2)) - total**2 >= n * total
 
 
 def _ordered(column: Column, order: str) -> Column:
     """The column with its levels in the order that was told."""
-    wanted = [level.strip() for level in order.split("<")]
-    words = [_word(value) for value in _levels(column, column.values[~column.missing])]
-    absent = [word for word in words if word not in wanted]
-    if absent or len(set(wanted)) != len(wanted):
-        raise SettingsError(
-            f"column {column.name!r}: the order {order!r} must name each of the values "
-            f"{', '.join(words)} once"
-        )
+    if column.storage == "other" or column.n_observed == 0:
+        return column  # which cannot be ordinal, for a better reason
     if column.storage not in ("text", "category"):
         raise SettingsError(
             f"column {column.name!r}: numbers have an order already, use 'ordinal'"
         )
+    wanted = [level.strip() for level in order.split("<")]
+    words = [word(value) for value in _levels(column, column.values[~column.missing])]
+    # A word for two values (1 and "1") cannot be told apart, either.
+    named_once = len(set(wanted)) == len(wanted) and len(set(words)) == len(words)
+    if not named_once or not set(words) <= set(wanted):
+        raise SettingsError(
+            f"column {column.name!r}: the order {order!r} must name each of the values "
+            f"{', '.join(words)} once"
+        )
     place = {word: wanted.index(word) for word in words}
     levels: list[Any] = list(wanted)
+    old = column.values[~column.missing].astype(int)
     codes = np.full(len(column.levels), -1.0)
-    for i, level in enumerate(column.levels):
-        if _word(level) in place:
-            codes[i] = place[_word(level)]
-            levels[place[_word(level)]] = level
+    for i in np.unique(old):
+        level = column.levels[i]
+        codes[i] = place[word(level)]
+        levels[place[word(level)]] = level
     values = np.full(len(column.values), np.nan)
-    values[~column.missing] = codes[column.values[~column.missing].astype(int)]
+    values[~column.missing] = codes[old]
     return Column(
         name=column.name,
         storage="category",
@@ -324,8 +372,16 @@ def _ordered(column: Column, order: str) -> Column:
     )
 
 
-def _word(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def word(value: Any) -> str:
+    """A value in full, as people write it."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < MOST_WHOLE:
+        return str(int(value))
+    return str(value)
+
+
+def _short(value: float) -> str:
+    """A number for a sentence: whole ones in full."""
+    return word(value) if value.is_integer() else f"{value:g}"
 
 
 def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> None:
@@ -335,7 +391,7 @@ def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> 
         where = ""
         if offending is not None:
             row = int(np.flatnonzero(~column.missing)[np.flatnonzero(offending)[0]])
-            where = f" (row {row}: {_word(_values_of(column, column.values[[row]])[0])})"
+            where = f" (row {row}: {word(_values_of(column, column.values[[row]])[0])})"
         raise DataError(f"column {column.name!r} cannot be {kind}: {why}{where}")
 
     is_text = column.storage in ("text", "category")
@@ -374,6 +430,8 @@ def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> 
         refuse("it has values that are not whole", x != np.rint(x))
     if kind == "count" and x.min() < 0:
         refuse("it has values below 0", x < 0)
+    if kind == "count" and x.max() > MOST_COUNTED:
+        refuse(f"it has values above {MOST_COUNTED}; use 'integer'", x > MOST_COUNTED)
 
 
 def _require_within(
@@ -382,7 +440,7 @@ def _require_within(
     x: Float[np.ndarray, " N"],
     limits: tuple[float | None, float | None],
 ) -> None:
-    if kind not in NUMERIC | {"count", "constant", "empty"} or column.storage != "number":
+    if kind == "identifier" or column.storage != "number":
         raise SettingsError(
             f"bounds were given for column {column.name!r}, which is {kind}: only columns of "
             "numbers can have bounds"
@@ -394,9 +452,9 @@ def _require_within(
     if outside.any():
         row = int(np.flatnonzero(~column.missing)[np.flatnonzero(outside)[0]])
         raise DataError(
-            f"column {column.name!r} has the value {column.values[row]:g} in row {row}, outside "
-            f"its bounds {limits} ({int(outside.sum())} such cells): correct it, mark it as "
-            "missing, or widen the bounds"
+            f"column {column.name!r} has the value {word(float(column.values[row]))} in row "
+            f"{row}, outside its bounds {limits} ({int(outside.sum())} such cells): correct it, "
+            "mark it as missing, or widen the bounds"
         )
 
 
@@ -406,18 +464,22 @@ def _limits(
     """What imputed values have to respect."""
     low, high = float(x.min()), float(x.max())
     lower, upper = limits or (None, None)
-    if lower is None:
-        if kind == "positive":
-            lower = low / 2
-        elif kind == "count" or (kind in ("bounded", "integer") and low >= 0):
-            lower = 0.0 if low == 0 or kind != "integer" else float(min(low, 1.0))
-    if upper is None and limits is None and kind == "bounded" and low == 0 and high == 1:
-        upper = 1.0
+    if lower is None and kind == "positive":
+        lower = low / 2
+    if lower is None and kind == "count":
+        lower = 0.0
+    # Who gives bounds and leaves one out wants no other.
+    if limits is None and kind in ("bounded", "integer") and low >= 0:
+        lower = 1.0 if kind == "integer" and low > 0 else 0.0
+    if limits is None and kind == "bounded" and low == 0 and high in NATURAL_BOUNDS:
+        upper = high
     return lower, upper
 
 
 def _resolution(x: Float[np.ndarray, " N"]) -> float:
+    # Seconds since 1970 are a little off where they are not whole.
+    rounding = 4 * np.spacing(np.abs(x).max())
     for step in RESOLUTIONS:
-        if np.allclose(x / step, np.rint(x / step), rtol=0, atol=1e-6):
+        if np.all(np.abs(x - np.rint(x / step) * step) <= rounding):
             return step
     return 0.0

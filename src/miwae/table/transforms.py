@@ -15,6 +15,11 @@ __all__ = ["Transform", "choose_transform"]
 # Nats per cell by which another scale has to describe the column better than its own.
 WORTHWHILE = 0.1
 
+LARGEST = np.finfo(np.float64).max
+
+# A column whose largest value is less than so many times its smallest needs no logarithm.
+STRAIGHT = 1.1
+
 # Where a scale stretches tails, a draw far out would be absurd on the user's scale: values stay
 # within the observed range, widened by this share of its width on each side.
 WIDENED = 0.5
@@ -49,12 +54,14 @@ class Transform:
     def inverse(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Back to the user's scale."""
         inside = np.clip(np.asarray(y, dtype=np.float64), self.lowest, self.highest)
-        shaped = inside * self.spread + self.centre
-        if self.shape == "log":
-            return np.exp(shaped)
-        if self.shape == "asinh":
-            return self.shift + self.unit * np.sinh(shaped)
-        return shaped
+        with np.errstate(over="ignore"):
+            x = inside * self.spread + self.centre
+            if self.shape == "log":
+                x = np.exp(x)
+            if self.shape == "asinh":
+                x = self.shift + self.unit * np.sinh(x)
+        # Where a column is near the largest numbers, what lies beyond it is still a number.
+        return np.clip(x, -LARGEST, LARGEST)
 
     def log_slope(self, x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
         """`log dy/dx`: what the change of scale adds to a log-density."""
@@ -97,10 +104,12 @@ def _fitted(
 
 
 def _moments(x: Float[np.ndarray, " N"]) -> tuple[float, float]:
-    """Mean and standard deviation, also where squares would not be numbers of float64 any more."""
+    """Mean and standard deviation, also of numbers that are huge, tiny, or close to each other."""
     _, exponent = np.frexp(np.abs(x).max())
-    scaled = np.ldexp(x, -exponent)  # exact: a power of two
-    mean, deviation = np.ldexp([scaled.mean(), scaled.std()], exponent).tolist()
+    scaled = np.ldexp(x, -exponent)  # exact, and its squares are numbers of float64
+    anchor = scaled[len(x) // 2]
+    rest = scaled - anchor
+    mean, deviation = np.ldexp([anchor + rest.mean(), rest.std()], exponent).tolist()
     return mean, deviation
 
 
@@ -121,16 +130,30 @@ def choose_transform(x: Float[np.ndarray, " N"], *, has_zero: bool = True) -> Tr
     """
     x = np.sort(x)  # sums are rounded, in an order that the order of rows should not decide
     own = _fitted("identity", x)
-    candidates = [own]
-    if has_zero and x[0] > 0:
-        candidates.append(_fitted("log", x))
-    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+    others = []
+    # Over a narrow range a logarithm is a straight line, and loses digits.
+    if has_zero and 0 < x[0] < x[-1] / STRAIGHT:
+        others.append(("log", 0.0, 1.0))
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75]).tolist()
     if high > low:
-        candidates.append(_fitted("asinh", x, float(middle), float(high - low)))
-    if has_zero and x[0] == 0 and x[-1] > 0:
-        candidates.append(_fitted("asinh", x, 0.0, float(np.median(x[x > 0]))))
-    # On its own scale, a standardised column has the log-likelihood -1/2 (1 + log 2 pi) per cell,
-    # whatever the column: what differs is the change of scale.
-    scores = [float(np.mean(candidate.log_slope(x))) for candidate in candidates]
-    best = int(np.argmax(scores))
-    return candidates[best] if scores[best] > scores[0] + WORTHWHILE else own
+        others.append(("asinh", middle, high - low))
+    if has_zero and x[0] == 0 < x[-1]:
+        others.append(("asinh", 0.0, float(np.median(x[x > 0]))))
+    best, best_score = own, _score(own, x) + WORTHWHILE
+    for shape, shift, unit in others:
+        # A unit can be so small that the largest value has no number of units: no such scale.
+        with np.errstate(over="ignore", invalid="ignore"):
+            other = _fitted(shape, x, shift, unit)
+            score = _score(other, x)
+        if np.isfinite(other.spread) and score > best_score:
+            best, best_score = other, score
+    return best
+
+
+def _score(transform: Transform, x: Float[np.ndarray, " N"]) -> float:
+    """The log-likelihood per cell of a normal distribution, but for a constant.
+
+    A standardised column has -1/2 (1 + log 2 pi), whatever the column: what differs is the change
+    of scale.
+    """
+    return float(np.mean(transform.log_slope(x)))
