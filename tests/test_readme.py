@@ -1,7 +1,11 @@
 """The README is true: its examples run, and its numbers are those of the committed results."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,14 +15,49 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
+COMMANDS = re.findall(r"^    miwae ((?!demo).*?)(?: {2,}#.*)?$", README, flags=re.MULTILINE)
+PENGUINS = ROOT / "src/miwae/data/penguins.csv"
+
+
 @pytest.mark.slow
-def test_the_examples_run_one_after_the_other(capsys):
+def test_the_examples_run_one_after_the_other(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(PENGUINS, tmp_path / "penguins.csv")
     names = {}
     for example in EXAMPLES:
         exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out
-    assert "stopped after" in printed
+    assert "species            categorical" in printed
+    assert printed.count("stopped after") == 2
+    assert "True" in printed.splitlines()  # the saved model imputes alike
     assert "(150, 4) (5, 150, 4)" in printed or "(149, 4) (5, 149, 4)" in printed
+    completed = names["completed"]
+    assert not completed.isna().any().any()
+    inside = names["lower"]["body_mass_g"] <= names["upper"]["body_mass_g"]
+    assert inside.all()
+
+
+@pytest.mark.slow
+def test_the_commands_run_one_after_the_other(tmp_path):
+    lines = PENGUINS.read_text().splitlines(keepends=True)
+    (tmp_path / "table.csv").write_text("".join(lines[:13]))  # so few that nothing is trained
+    (tmp_path / "new.csv").write_text("".join(lines[:5]))
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert len(COMMANDS) == 5
+    for command in COMMANDS:
+        done = subprocess.run(
+            [sys.executable, "-m", "miwae.cli", *command.split()],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    assert "NA" not in (tmp_path / "completed.csv").read_text()
+    assert (tmp_path / "copies.csv").read_text().count("\n") == 1 + 21 * 12
+    assert len(done.stdout.splitlines()) == 5
+    assert "NA" not in done.stdout
 
 
 def test_the_numbers_are_those_of_the_committed_results():

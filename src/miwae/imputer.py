@@ -25,6 +25,7 @@ from miwae.modelling import (
     fit_model,
     observation_of,
     remaining,
+    statistic_scale,
     training_settings,
     update_model,
 )
@@ -512,11 +513,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     @contextlib.contextmanager
     def _asked(self, what: str) -> Iterator[TableModel]:
         """The fitted model, with what it needs to answer."""
-        observation = self.models_[0].autoencoder.generative.observation
         with self._device(), self._progress() as progress:
             yield TableModel(
                 [model.autoencoder for model in self.models_],
-                scale=np.ones(observation.n_statistics, dtype=np.float32),
+                scale=statistic_scale(self.schema_),
                 n_samples=self.n_imputation_samples,
                 key=self._key(),
                 callback=progress.rows(what),

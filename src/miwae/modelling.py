@@ -43,6 +43,7 @@ __all__ = [
     "fit_model",
     "observation_of",
     "remaining",
+    "statistic_scale",
     "stream_state",
     "training_settings",
     "update_model",
@@ -96,6 +97,25 @@ def observation_of(schema: Schema) -> AbstractObservation:
 _categorical: Callable[[tuple[int, ...]], AbstractObservation] = Categorical  # pyright: ignore
 _ordinal: Callable[[tuple[int, ...]], AbstractObservation] = Ordinal  # pyright: ignore
 _heterogeneous: Callable[[tuple[Part, ...]], AbstractObservation] = Heterogeneous  # pyright: ignore
+
+
+def statistic_scale(schema: Schema) -> Float[np.ndarray, " S"]:
+    """The unit of error of each statistic: 1 on standardised scales and for probabilities."""
+    columns = [schema.columns[position] for position in schema.modelled]
+    observation = observation_of(schema)
+    parts = (
+        observation.parts
+        if isinstance(observation, Heterogeneous)
+        else (Part(observation, tuple(range(len(columns)))),)
+    )
+    return np.concatenate(
+        [
+            np.array([columns[i].spread for i in part.columns], dtype=np.float32)
+            if isinstance(part.observation, Count)
+            else np.ones(part.observation.n_statistics, dtype=np.float32)
+            for part in parts
+        ]
+    )
 
 
 def _of_similar_size(columns: Sequence[ColumnSchema], chosen: list[int]) -> list[list[int]]:
@@ -372,7 +392,7 @@ class TableModel:
         settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
         several = len(self.autoencoders) > 1
         # A mixture's quantiles are those of its members' pooled quantiles on a fine grid.
-        asked = tuple(np.arange(1, 200) / 200) if several else levels
+        asked = tuple(i / 200 for i in range(1, 200)) if several else levels
         out = np.empty((len(levels), *x.shape), dtype=np.float32)
         for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
             parts = [

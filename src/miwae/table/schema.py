@@ -69,6 +69,7 @@ class ColumnSchema:
         upper: no imputed value is above; None for no limit.
         resolution: imputed times are multiples of so many seconds; 0 for no rounding.
         transform: to the scale of the model, for numbers and times.
+        spread: standard deviation of counts, which the model sees as they are.
     """
 
     name: str
@@ -82,6 +83,7 @@ class ColumnSchema:
     upper: float | None = None
     resolution: float = 0.0
     transform: Transform | None = None
+    spread: float = 1.0
 
     @property
     def modelled(self) -> bool:
@@ -111,8 +113,8 @@ class Schema:
 def infer_schema(
     columns: Sequence[Column],
     *,
-    column_kinds: Mapping[Any, str] | None = None,
-    bounds: Mapping[Any, tuple[float | None, float | None]] | None = None,
+    column_kinds: Mapping[Any, Any] | None = None,
+    bounds: Mapping[Any, Any] | None = None,
 ) -> Schema:
     """Decide what each column is, by its storage and its observed cells.
 
@@ -172,7 +174,7 @@ def _some(names: list[str], most: int = 20) -> str:
     return ", ".join([*names[:most], *more])
 
 
-def _require_kind(name: str, kind: str) -> None:
+def _require_kind(name: str, kind: Any) -> None:
     if not isinstance(kind, str) or kind.partition(":")[0] not in KINDS:
         raise SettingsError(f"column {name!r}: the kind {kind!r} is not one of {', '.join(KINDS)}")
     if ":" in kind and not kind.startswith("ordinal:"):
@@ -224,7 +226,8 @@ def _column_schema(
         return ColumnSchema(**own, levels=_levels(column, x), whole=column.whole)
     lower, upper = _limits(kind, x, limits)
     if kind == "count":
-        return ColumnSchema(**own, whole=True, lower=lower, upper=upper)
+        spread = max(float(np.sort(x).std()), 1.0)  # whatever the order of rows
+        return ColumnSchema(**own, whole=True, lower=lower, upper=upper, spread=spread)
     transform = choose_transform(x, has_zero=column.storage != "time")
     if transform.shape != "identity":
         own["reason"] += f"; modelled on {_scale_words(transform)} scale"

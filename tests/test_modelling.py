@@ -1,0 +1,221 @@
+import jax
+import numpy as np
+import pytest
+
+from miwae import modelling
+from miwae.errors import SettingsError
+from miwae.modelling import (
+    Architecture,
+    TableModel,
+    fit_model,
+    observation_of,
+    statistic_scale,
+    training_settings,
+    update_model,
+)
+from miwae.table.schema import ColumnSchema, Schema
+from miwae.table.transforms import Transform
+
+
+def column(kind, levels=0, spread=1.0):
+    return ColumnSchema(
+        name=f"{kind}{levels}",
+        kind=kind,
+        reason="",
+        storage="number",
+        levels=tuple(float(i) for i in range(levels)),
+        transform=Transform() if kind in ("continuous", "positive") else None,
+        spread=spread,
+    )
+
+
+MIXED = Schema(
+    (
+        column("categorical", 3),
+        column("continuous"),
+        column("constant"),
+        column("binary", 2),
+        column("count", spread=7.0),
+        column("categorical", 50),
+        column("positive"),
+        column("ordinal", 4),
+        column("categorical", 5),
+        column("identifier"),
+    )
+)
+
+
+def test_each_kind_gets_its_observation_model_and_each_column_its_place():
+    observation = observation_of(MIXED)
+    parts = {
+        type(part.observation).__name__ + str(part.columns): part for part in observation.parts
+    }
+    # Positions are those among the modelled columns; 3 and 5 levels go together, 50 alone.
+    assert set(parts) == {
+        "StudentT(1, 5)",
+        "Bernoulli(2,)",
+        "Count(3,)",
+        "Categorical(0, 7)",
+        "Categorical(4,)",
+        "Ordinal(6,)",
+    }
+    assert parts["Categorical(0, 7)"].observation.sizes == (3, 5)
+    assert observation.n_features == len(MIXED.modelled) == 8
+
+
+def test_the_unit_of_a_count_is_its_spread():
+    observation = observation_of(MIXED)
+    scale = statistic_scale(MIXED)
+    assert scale.shape == (observation.n_statistics,)
+    assert list(scale[scale != 1]) == [7.0]
+    assert list(statistic_scale(Schema((column("count", spread=3.0),)))) == [3.0]
+
+
+def test_a_table_of_numbers_needs_no_parts():
+    observation = observation_of(Schema((column("continuous"), column("positive"))))
+    assert type(observation).__name__ == "StudentT"
+
+
+def test_steps_and_held_out_cells_follow_from_the_number_of_cells():
+    how = {
+        "objective": "miwae",
+        "n_samples": 5,
+        "batch_size": 64,
+        "max_seconds": None,
+        "early_stopping": True,
+    }
+    small = training_settings(np.ones((20, 5), bool), max_steps=None, **how)
+    large = training_settings(np.ones((5_000, 20), bool), max_steps=None, **how)
+    assert small.max_steps == 250
+    assert large.max_steps == int(25 * np.sqrt(100_000))
+    assert small.held_out == 0.2
+    assert large.held_out == 0.03
+    told = training_settings(
+        np.ones((20, 5), bool), max_steps=7, **{**how, "early_stopping": False}
+    )
+    assert (told.max_steps, told.held_out, told.patience) == (7, 0.0, None)
+
+
+def test_architectures_need_something_in_them():
+    with pytest.raises(SettingsError, match="n_latent"):
+        Architecture(n_latent=0)
+    with pytest.raises(SettingsError, match="n_layers"):
+        Architecture(n_layers=-1)
+
+
+RNG = np.random.default_rng(0)
+X = (RNG.normal(size=(300, 1)) + 0.5 * RNG.normal(size=(300, 3))).astype(np.float32)
+OBSERVED = RNG.random(X.shape) < 0.8
+OBSERVED[:, 0] = True
+SETTINGS = training_settings(
+    OBSERVED,
+    objective="miwae",
+    n_samples=5,
+    batch_size=64,
+    max_steps=4,
+    early_stopping=False,
+    max_seconds=None,
+)
+
+
+def fitted(x, observed, seed=0):
+    return fit_model(
+        observation_of(Schema((column("continuous"),) * 3)),
+        x,
+        observed,
+        architecture=Architecture(n_latent=2, n_hidden=8, n_layers=1),
+        settings=SETTINGS,
+        key=jax.random.key(seed),
+    )
+
+
+@pytest.fixture(scope="module")
+def models():
+    return [fitted(X, OBSERVED, seed) for seed in range(2)]
+
+
+def asked(models, **settings):
+    return TableModel(
+        [model.autoencoder for model in models],
+        scale=np.ones(3, dtype=np.float32),
+        n_samples=240,
+        key=jax.random.key(3),
+        **settings,
+    )
+
+
+def test_chunks_change_not_a_bit(models, monkeypatch):
+    told = []
+    whole = asked(models[:1], callback=lambda *a: told.append(a))
+    means, report = whole.means(X, OBSERVED)
+    copies, _ = whole.draws(X, OBSERVED, 3)
+    limits = whole.quantiles(X, OBSERVED, (0.1, 0.9))
+    monkeypatch.setattr(modelling, "CHUNK_CELLS", 1)  # 256 rows at once
+    told.clear()
+    means_in_chunks, report_in_chunks = whole.means(X, OBSERVED)
+    assert told[-1] == (256 + int((~OBSERVED[256:].all(axis=1)).sum()), 300)
+    assert np.array_equal(means, means_in_chunks)
+    assert np.array_equal(report.n_samples, report_in_chunks.n_samples)
+    assert np.array_equal(copies, whole.draws(X, OBSERVED, 3)[0])
+    assert np.array_equal(limits, whole.quantiles(X, OBSERVED, (0.1, 0.9)))
+
+
+def test_duplicates_far_apart_get_their_own_draws(models, monkeypatch):
+    monkeypatch.setattr(modelling, "CHUNK_CELLS", 1)
+    twice = np.concatenate([X, X[:1]]), np.concatenate([OBSERVED[:], OBSERVED[:1]])
+    twice[1][[0, -1]] = [True, False, False]
+    copies, _ = asked(models[:1]).draws(*twice, 3)
+    assert not np.array_equal(copies[:, 0, 1:], copies[:, -1, 1:])
+
+
+def test_an_ensemble_averages_its_means_and_shares_its_draws(models):
+    both = asked(models)
+    means, report = both.means(X, OBSERVED)
+    single = [
+        TableModel(
+            [model.autoencoder],
+            scale=np.ones(3, dtype=np.float32),
+            n_samples=240,
+            # the key of a member, which a single model would fold once more
+            key=jax.random.key(3),
+        ).means(X, OBSERVED)[0]
+        for model in models
+    ]
+    # The second member uses other random numbers than it would alone.
+    assert np.abs(means - np.mean(single, axis=0)).max() < 0.5
+    assert np.abs(means - np.mean(single, axis=0))[OBSERVED].max() < 1e-6
+    needed = ~OBSERVED.all(axis=1)
+    assert (report.n_samples[needed] >= 240).all()  # a block at least for each member
+    copies, _ = both.draws(X, OBSERVED, 5)
+    assert copies.shape == (5, *X.shape)
+    assert np.array_equal(copies[:, OBSERVED], np.repeat(X[OBSERVED][None], 5, axis=0))
+    lower, upper = both.quantiles(X, OBSERVED, (0.1, 0.9))
+    assert (lower <= upper).all()
+    log_prob = both.log_prob(X, OBSERVED)
+    assert np.isfinite(log_prob).all()
+
+
+def test_too_few_cells_leave_the_model_linear():
+    model = fitted(X[:20], OBSERVED[:20])
+    assert model.history == ()
+    assert "the model stays linear" in model.events[0]
+    last = model.autoencoder.generative.decoder.network.layers[-1]
+    assert not np.asarray(last.weight).any()
+
+
+def test_more_rows_are_learned_from(models):
+    more = update_model(models[0], X[:70], OBSERVED[:70], settings=SETTINGS)
+    assert int(more.state.step) == int(models[0].state.step) + 2
+    assert len(more.history) == len(models[0].history) + 1
+    before = models[0].autoencoder.generative.decoder.linear.weight
+    assert not np.array_equal(before, more.autoencoder.generative.decoder.linear.weight)
+
+
+def test_many_rows_leave_no_column_without_a_cell(monkeypatch):
+    monkeypatch.setattr(modelling, "CORE_ROWS", 5)
+    observed = np.ones((100, 2), dtype=bool)
+    observed[:, 1] = False
+    observed[77, 1] = True
+    rows = modelling._core_rows(observed, jax.random.key(0))
+    assert 77 in rows
+    assert len(rows) in (5, 6)
