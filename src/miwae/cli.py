@@ -1,10 +1,13 @@
 """The command line: `miwae impute`, `fit`, `score`, `inspect` and `demo`."""
 
+import codecs
+import io
 import json
 import os
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -14,9 +17,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from miwae.errors import DataError, MiwaeError, SettingsError
+from miwae.errors import DataError, DataWarning, MiwaeError, SettingsError
 from miwae.table.base import AbstractTable, Column
-from miwae.table.files import read_table, write_table
+from miwae.table.files import read_table, require_writable, write_table
 from miwae.table.inspection import Inspection, as_data, inspect_columns
 from miwae.table.schema import infer_schema
 from miwae.table.text import DEFAULT_NA, TextTable, read_text
@@ -60,12 +63,14 @@ NaWords = Annotated[
 OnlyNa = Annotated[
     bool, typer.Option("--only-na", help="No word but those of --na means 'missing'.")
 ]
+MOST_SEED = 2**32 - 1
+
 Delimiter = Annotated[
     str | None, typer.Option(metavar="CHAR", help="Between cells; found out by default.")
 ]
 Encoding = Annotated[str | None, typer.Option(help="Of text; found out by default.")]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data already.")]
-Seed = Annotated[int, typer.Option(help="For the same result each time.")]
+Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="For the same result each time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="What happened as JSON, not as text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
 MaxTime = Annotated[
@@ -78,20 +83,42 @@ Models = Annotated[
 STARTED = time.monotonic()
 
 
+INTERRUPTED = 130  # what typer makes of Ctrl-C
+
+
 def main() -> None:
     """Run a command; what goes wrong becomes one line on standard error and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal cannot show is no reason to fail.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    # What a warning says is in the events, and these are told at the end.
+    warnings.simplefilter("ignore", DataWarning)
     try:
-        app(standalone_mode=True)
+        _run()
     except SettingsError as error:
         _fail(str(error), code=2)
+    except MiwaeError as error:
+        _fail(str(error), code=1)
     except BrokenPipeError:
         # Whoever read the output has had enough; nothing may be flushed to it any more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except MiwaeError as error:
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _fail(str(error), code=1)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", code=1)
+
+
+def _run() -> None:
+    try:
+        app()
+    except SystemExit as stop:
+        sys.stdout.flush()
+        if stop.code == INTERRUPTED:
+            raise KeyboardInterrupt from stop
+        raise
 
 
 def _fail(message: str, *, code: int) -> None:
@@ -135,21 +162,26 @@ def impute(
     quiet: Quiet = False,
 ) -> None:
     """Fill the holes of a table; observed cells stay as they are, character for character."""
+    _require_time(max_time)
     say = _Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
-    table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
     given, limits = _settings(kind, "--kind"), _limits(bounds)
+    if model is not None and (given or limits):
+        raise SettingsError("--kind and --bounds are part of a model: leave them out, or refit")
+    table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
+    require_writable(table, output)
     if model is None:
         inspection, columns = _inspect(table, given, limits)
         say.inspection(source, table, inspection)
+        if inspection.n_missing == 0 and not n_imputations:
+            write_table(table, output)
+            say.nothing_missing(output)
+            return
         kinds = {**_left_alone(columns), **given}
         imputer = _imputer(kinds, limits, seed, n_models, say, max_time, FITTING)
         imputer.fit(table)
     else:
-        if given or limits:
-            raise SettingsError(
-                "--kind and --bounds are part of a model: leave them out, or refit"
-            )
         imputer = _loaded(model, say, max_time)
+        say.inspection(source, table, _inspected_by(imputer, table))
     imputer.set_params(max_time=_left(max_time))
     if n_imputations:
         result = imputer.sample(table, n_imputations).complete("long")
@@ -179,9 +211,12 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Learn a model from a table, to impute or score other rows with."""
+    _require_time(max_time)
+    if output == "-":
+        raise SettingsError("a model goes to a file, not to standard output: -o MODEL")
     say = _Speaker(as_json=as_json, quiet=quiet, to_stdout=True)
-    table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
     given, limits = _settings(kind, "--kind"), _limits(bounds)
+    table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
     inspection, columns = _inspect(table, given, limits)
     say.inspection(source, table, inspection)
     kinds = {**_left_alone(columns), **given}
@@ -282,10 +317,27 @@ def _read(
     only_na: bool,
     header: bool,
 ) -> AbstractTable:
+    if delimiter is not None and len(delimiter) != 1:
+        raise SettingsError(f"--delimiter {delimiter!r} must be a single character")
+    if encoding is not None and not _is_encoding(encoding):
+        raise SettingsError(f"--encoding {encoding!r} is not known; try utf-8 or latin-1")
     words = (*(() if only_na else DEFAULT_NA), *(na or ()))
     return read_table(
         source, delimiter=delimiter, encoding=encoding, na_words=words, header=header
     )
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return False
+    return True
+
+
+def _require_time(max_time: float | None) -> None:
+    if max_time is not None and not max_time > 0:
+        raise SettingsError(f"--max-time {max_time:g} must be above 0")
 
 
 def _settings(pairs: list[str] | None, option: str) -> dict[str, str]:
@@ -320,6 +372,14 @@ def _inspect(
         raise DataError("the table has no rows")
     schema = infer_schema(columns, column_kinds=kinds, bounds=bounds)
     return inspect_columns(columns, schema), columns
+
+
+def _inspected_by(imputer: "MIWAEImputer", table: AbstractTable) -> Inspection:
+    """The table as a fitted model sees it; other columns than it knows are its own to refuse."""
+    columns = [table.column(i) for i in range(len(table.names))]
+    names = [known.name for known in imputer.schema_.columns]
+    schema = imputer.schema_ if names == list(table.names) else infer_schema(columns)
+    return inspect_columns(columns, schema)
 
 
 def _left_alone(columns: list[Column]) -> dict[str, str]:
@@ -362,12 +422,13 @@ def _imputer(
 
 
 def _loaded(model: str, say: "_Speaker", max_time: float | None) -> "MIWAEImputer":
-    from miwae.imputer import MIWAEImputer
-
     if not Path(model).is_file():
         raise DataError(f"there is no model {model}: make one with 'miwae fit IN -o {model}'")
+    from miwae.imputer import MIWAEImputer
+
     _prepare_compiler()
     imputer = MIWAEImputer.load(model)
+    imputer.events_ = []  # those of fitting have been told when it was fitted
     return imputer.set_params(verbose=int(say.talks), max_time=_left(max_time))
 
 
@@ -387,7 +448,12 @@ def _prepare_compiler() -> None:
 def _console(stream: Any) -> Console:
     """Wide enough for a table where there is no terminal whose width would be known."""
     return Console(
-        file=stream, highlight=False, soft_wrap=False, width=None if stream.isatty() else 110
+        file=stream,
+        highlight=False,
+        # Names of columns and files are not markup.
+        markup=False,
+        emoji=False,
+        width=None if stream.isatty() else 110,
     )
 
 
@@ -428,6 +494,10 @@ class _Speaker:
         lines += [f"{count} cells of {name!r} stay missing" for name, count in left.items()]
         self._end(imputer, output, lines)
 
+    def nothing_missing(self, output: str) -> None:
+        self.data |= {"filled_cells": 0, "left_missing": {}, "imputations": 0, "events": []}
+        self._closed(output, ["nothing is missing: the table is as it was"])
+
     def fitted(self, imputer: "MIWAEImputer", output: str) -> None:
         self._end(imputer, output, ["fitted"])
 
@@ -440,20 +510,27 @@ class _Speaker:
         self._write_json()
 
     def _end(self, imputer: "MIWAEImputer", output: str, lines: list[str]) -> None:
+        self.data["events"] = list(imputer.events_)
+        if self.talks:
+            # What each column was taken for has been said before.
+            kinds = {f"column {known.name!r} is {known.kind}" for known in imputer.schema_.columns}
+            events = [e for e in imputer.events_ if e.rpartition(": ")[0] not in kinds]
+            sys.stderr.write("".join(f"{event}\n" for event in events))
+        self._closed(output, lines)
+
+    def _closed(self, output: str, lines: list[str]) -> None:
         seconds = time.monotonic() - STARTED
-        # What each column was taken for has been said before.
-        events = [e for e in imputer.events_ if " is " not in e.split(":")[0]]
-        self.data |= {"events": list(imputer.events_), "seconds": round(seconds, 2)}
+        self.data["seconds"] = round(seconds, 2)
         self.data["output"] = None if output == "-" else output
         if self.talks:
             where = "" if output == "-" else f" -> {output}"
-            text = "; ".join(lines) + f" in {seconds:.1f} s{where}\n"
-            sys.stderr.write("".join(f"{event}\n" for event in events) + text)
+            sys.stderr.write("; ".join(lines) + f" in {seconds:.1f} s{where}\n")
         self._write_json()
 
     def _write_json(self) -> None:
         if self.as_json:
             self.stream.write(json.dumps(self.data, indent=2, ensure_ascii=False) + "\n")
+            self.stream.flush()
 
 
 def _words(table: AbstractTable) -> dict[str, int] | None:

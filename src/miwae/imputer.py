@@ -213,9 +213,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         for known, column in zip(self.schema_.columns, columns, strict=True):
             n_missing = int(column.missing.sum())
             if known.kind == "identifier" and n_missing:
+                remedy = "; give its kind to have it imputed" if column.n_observed else ""
                 self.events_.append(
                     f"column {known.name!r} is not modelled: its {n_missing} missing cells stay "
-                    "missing; give its kind in column_kinds to have it imputed"
+                    f"missing{remedy}"
                 )
             if known.kind == "empty":
                 what = "kept" if self.keep_empty_features else "dropped"
@@ -233,7 +234,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     ) -> None:
         trainable = encoded.observed.any(axis=1)
         x, observed = encoded.x[trainable], encoded.observed[trainable]
-        if not trainable.all():
+        if encoded.x.shape[1] and not trainable.all():
             self.events_.append(
                 f"{int((~trainable).sum())} rows have no observed cell in the modelled columns: "
                 "not used in fitting"

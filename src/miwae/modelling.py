@@ -52,12 +52,19 @@ __all__ = [
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100
 
+# Seconds that compiling the training takes, more or less.
+COMPILATION = 8.0
+
 # Rows that the linear core is fitted to, at most: more hardly change it.
 CORE_ROWS = 5_000
 
 # Evaluations of held-out cells in a run, and how many may pass without improvement.
 EVALUATIONS = 20
 PATIENCE = 4
+
+# Monte Carlo error of an imputation, in standard deviations of its column. Its square adds to the
+# squared error: half a percent of a column's variance.
+TOLERANCE = 0.07
 
 # Cells of statistics that are held at once while rows are imputed.
 CHUNK_CELLS = 2**24
@@ -169,8 +176,8 @@ def fit_model(
     rows = _core_rows(observed, key_core)
     core = linear_core(observation, x[rows], observed[rows], n_latent=architecture.n_latent)
     autoencoder = _assembled(observation, core, architecture, key_weights)
-    if int(observed.sum()) < FEWEST_CELLS:
-        why = f"only {int(observed.sum())} cells are observed: the model stays linear"
+    why = _why_linear(observed, settings)
+    if why is not None:
         return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
     later = (
         []
@@ -190,8 +197,21 @@ def fit_model(
     return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
 
 
+def _why_linear(observed: Bool[np.ndarray, "N D"], settings: TrainingSettings) -> str | None:
+    """A reason not to train beyond the linear core, if there is one."""
+    n_cells = int(observed.sum())
+    if n_cells < FEWEST_CELLS:
+        return f"only {n_cells} cells are observed: the model stays linear"
+    if settings.max_seconds is not None and settings.max_seconds < COMPILATION:
+        return (
+            f"the time left ({settings.max_seconds:.1f} s) would go into compilation: the model "
+            "stays linear"
+        )
+    return None
+
+
 def _means_settings(n_samples: int) -> SamplingSettings:
-    return SamplingSettings(n_samples=n_samples, tolerance=0.05, min_ess=20.0)
+    return SamplingSettings(n_samples=n_samples, tolerance=TOLERANCE, min_ess=20.0)
 
 
 def _compile_means(
@@ -356,7 +376,7 @@ class TableModel:
         self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_imputations: int
     ) -> tuple[Float[np.ndarray, "M N D"], RowReport]:
         """Completed copies, dealt out to the members in turn."""
-        settings = SamplingSettings(n_samples=self.n_samples, tolerance=0.05)
+        settings = SamplingSettings(n_samples=self.n_samples, tolerance=TOLERANCE)
         copies = np.empty((n_imputations, *x.shape), dtype=np.float32)
         reports = []
         for i, (autoencoder, key) in enumerate(self._members()):

@@ -5,14 +5,19 @@ type, add a column to a builder, and what it must read as, in the same order, to
 """
 
 import datetime
+import io
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+
+from miwae.table.excel import read_excel
+from miwae.table.text import read_text
 
 __all__ = ["EXPECTED", "FRAMES", "HOLE", "Expected"]
 
@@ -293,10 +298,90 @@ def object_array():
     return array
 
 
+def text_table():
+    """Cells as people write them, in quotes or not, with several words for nothing."""
+    columns = [
+        ["1.0", "", "3.0", "4.0"],
+        ["1", "NA", "3", "4"],
+        ["1", "?", "3e0", "4.0"],
+        [" 1.00 ", " ", "3", "4.0"],
+        ['"1.0"', '""', '"3.0"', '"4.0"'],
+        ["true", "", "false", "true"],
+        ["TRUE", "NA", "FALSE", "TRUE"],
+        ["b", "", "a", "b"],
+        ['"b, c"', '""', '"a ""quoted"""', '"b, c"'],
+        ["02", "NA", "01", "02"],
+        ["2020-01-01", "", "2020-01-02", "1969-12-31"],
+        ["1.1.2020", "", "2.1.2020", "31.12.1969"],
+        ["2020-01-01 01:00+01:00", "", "2020-01-02 01:00+01:00", "1969-12-31 01:00+01:00"],
+        ["", "NA", "?", "-"],
+    ]
+    names = ",".join(["plain", '"quo,ted"', *(f"c{i}" for i in range(2, len(columns)))])
+    lines = [",".join(row) for row in zip(*columns, strict=True)]
+    return read_text("\r\n".join([names, *lines]).encode())
+
+
+TEXT = [
+    number(2.54, "2.5"),
+    number(2.6, "3", whole=True),
+    number(2.54, "2.54"),
+    number(2.546, "2.55"),
+    number(2.54, "2.5"),
+    BOOLEAN._replace(cell="true"),
+    BOOLEAN._replace(cell="TRUE"),
+    text(),
+    text(levels=('a "quoted"', "b, c")),
+    text(levels=("01", "02")),
+    time(NOON + 1, "2020-01-02"),
+    time(NOON + 1, "2.1.2020"),
+    time(NOON + 31, "2020-01-01 13:01+01:00"),
+    number(1 / 3, "0.333333", values=(NAN, NAN, NAN, NAN)),
+]
+
+
+def excel_table():
+    columns = [
+        FLOATS,
+        [1.5, "#N/A", 3.0, 4.5],
+        INTEGERS,
+        FLAGS,
+        WORDS,
+        ["b", "NA", 2, "b"],
+        INSTANTS,
+        [instant and instant.replace(hour=12) for instant in INSTANTS],
+        CLOCKS,
+        [None] * 4,
+    ]
+    book = openpyxl.Workbook()
+    sheet = book.worksheets[0]
+    sheet.append([f"c{i}" for i in range(len(columns))])
+    for row in zip(*columns, strict=True):
+        sheet.append(row)
+    out = io.BytesIO()
+    book.save(out)
+    return read_excel(out.getvalue())
+
+
+EXCEL = [
+    number(2.6, 3, whole=True),  # sheets do not tell 1.0 from 1
+    number(2.5, 2.5, values=(1.5, NAN, 3.0, 4.5)),
+    number(2.6, 3, whole=True),
+    BOOLEAN,
+    text(),
+    text(levels=(2, "b")),
+    time(NOON + 1, datetime.datetime(2020, 1, 2)),
+    time(NOON + 0.4, NOON_INSTANT, values=(NOON, NAN, NOON + 86400, -43200.0)),
+    OTHER,
+    number(2.5, 2.5, values=(NAN, NAN, NAN, NAN)),
+]
+
+
 FRAMES: dict[str, Callable[[], Any]] = {
     "pandas": pandas_frame,
     "polars": polars_frame,
     "pyarrow": arrow_table,
+    "text": text_table,
+    "excel": excel_table,
     "numpy_float64": lambda: np.array([[1.0, NAN], [NAN, 2.0], [3.0, 3.0], [4.0, 4.0]]),
     "numpy_float32": lambda: np.array([[1.0], [NAN], [3.0], [4.0]], np.float32),
     "numpy_int64": lambda: np.array([[1, 5], [2, 6], [3, 7], [4, 8]]),
@@ -311,6 +396,8 @@ EXPECTED: dict[str, list[Expected]] = {
     "pandas": PANDAS,
     "polars": POLARS,
     "pyarrow": ARROW,
+    "text": TEXT,
+    "excel": EXCEL,
     "numpy_float64": [number(2.5, 2.5), number(1.5, 1.5, values=(NAN, 2.0, 3.0, 4.0))],
     "numpy_float32": [number(2.5, 2.5)],
     "numpy_int64": [

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
+from miwae import atomic
 from miwae.errors import DataError, MiwaeError
-from miwae.table import atomic
 from miwae.table.base import Fill
 from miwae.table.excel import ExcelTable, read_excel
 from miwae.table.files import (

@@ -1,4 +1,4 @@
-"""Scales: exact inverses, the likelihood that chooses them, and numbers at the limits of float64."""
+"""Scales: exact inverses, the likelihood that chooses them, numbers at the limits of float64."""
 
 import dataclasses
 
@@ -56,9 +56,9 @@ def test_the_inverse_is_exact_to_rounding(parameters, x):
     transform = Transform(**parameters)
     x = signed(transform, x)
     back = transform.inverse(transform.forward(x))
-    # Rounding happens at `shaped`, of a size up to |centre| + |shaped|, and is stretched by dx/dy.
+    # What is rounded is g(x), of a size up to |g(x)| + |centre|, and is stretched by dx/dg.
     shaped = np.abs(transform._shaped(x)) + abs(transform.centre)
-    stretch = transform.spread * np.exp(-transform.log_slope(x) - np.log(transform.spread))
+    stretch = np.exp(-transform.log_slope(x)) / transform.spread
     size = np.abs(x) + abs(transform.shift) + shaped * stretch
     assert np.all(np.abs(back - x) <= 8 * EPS * size)
 
@@ -101,7 +101,7 @@ def test_a_chosen_scale_is_standardised_and_inverted(x):
 
 @every_column
 def test_the_choice_has_the_largest_likelihood_of_a_normal_distribution(x):
-    """`log N(y | 0, 1) + log dy/dx` per cell: the chosen scale beats the column's own, or is it."""
+    """`log N(y | 0, 1) + log dy/dx` per cell: the choice beats the user's own scale, or is it."""
     transform = choose_transform(x)
     unit = np.abs(x).max()
     own = Transform(centre=unit * (x / unit).mean(), spread=unit * (x / unit).std())

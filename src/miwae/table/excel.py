@@ -59,6 +59,7 @@ class ExcelTable(AbstractTable):
         columns: their cells, None where empty.
         workbook: where they were read; None for a table that has no workbook yet.
         filled: the cells that differ from the workbook, by column and row.
+        n_rows: the length, which a table without columns cannot tell otherwise.
     """
 
     def __init__(
@@ -67,12 +68,14 @@ class ExcelTable(AbstractTable):
         columns: tuple[np.ndarray, ...],
         workbook: _Workbook | None = None,
         filled: Mapping[tuple[int, int], Any] | None = None,
+        n_rows: int = 0,
     ) -> None:
         check_names(names)
         self._names = names
         self._columns = columns
         self._workbook = workbook
         self._filled = dict(filled or {})
+        self._n_rows = len(columns[0]) if columns else n_rows
 
     @property
     def native(self) -> "ExcelTable":
@@ -87,7 +90,7 @@ class ExcelTable(AbstractTable):
     @property
     def n_rows(self) -> int:
         """Its length, without the header."""
-        return len(self._columns[0]) if self._columns else 0
+        return self._n_rows
 
     def cells(self, position: int) -> np.ndarray:
         """The cells of a column as Python objects, None where empty."""
@@ -109,7 +112,7 @@ class ExcelTable(AbstractTable):
                 (position, row): value
                 for row, value in zip(fill.rows.tolist(), values, strict=True)
             }
-        return ExcelTable(self._names, tuple(columns), self._workbook, filled)
+        return ExcelTable(self._names, tuple(columns), self._workbook, filled, n_rows=self._n_rows)
 
     def _unlocked(self, position: int, fill: Fill) -> Fill:
         if self._workbook is None:
@@ -122,13 +125,16 @@ class ExcelTable(AbstractTable):
         if list(positions) == list(range(len(self._names))):
             return self
         names = tuple(self._names[j] for j in positions)
-        return ExcelTable(names, tuple(self._columns[j] for j in positions))
+        columns = tuple(self._columns[j] for j in positions)
+        return ExcelTable(names, columns, n_rows=self._n_rows)
 
     def rows(self, start: int, stop: int) -> "ExcelTable":
         """Some consecutive rows; without the workbook, unless they are all."""
         if (start, stop) == (0, self.n_rows):
             return self
-        return ExcelTable(self._names, tuple(cells[start:stop] for cells in self._columns))
+        columns = tuple(cells[start:stop] for cells in self._columns)
+        length = len(range(self._n_rows)[start:stop])
+        return ExcelTable(self._names, columns, n_rows=length)
 
     def with_columns(
         self, columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]], *, first: bool
@@ -137,8 +143,8 @@ class ExcelTable(AbstractTable):
         names = tuple(columns)
         cells = tuple(values.astype(object) for values in columns.values())
         if first:
-            return ExcelTable(names + self._names, cells + self._columns)
-        return ExcelTable(self._names + names, self._columns + cells)
+            return ExcelTable(names + self._names, cells + self._columns, n_rows=self._n_rows)
+        return ExcelTable(self._names + names, self._columns + cells, n_rows=self._n_rows)
 
     @classmethod
     def stacked(cls, tables: Sequence["ExcelTable"]) -> "ExcelTable":
@@ -151,6 +157,7 @@ class ExcelTable(AbstractTable):
             tuple(
                 np.concatenate([table._columns[j] for table in tables]) for j in range(len(names))
             ),
+            n_rows=sum(table.n_rows for table in tables),
         )
 
     def to_bytes(self) -> bytes:

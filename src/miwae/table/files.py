@@ -15,7 +15,14 @@ from miwae.table.excel import ExcelTable, read_excel
 from miwae.table.frames import ArrowTable, as_table
 from miwae.table.text import DEFAULT_NA, TextTable, read_text
 
-__all__ = ["converted", "read_table", "suffix_kind", "write_atomically", "write_table"]
+__all__ = [
+    "converted",
+    "read_table",
+    "require_writable",
+    "suffix_kind",
+    "write_atomically",
+    "write_table",
+]
 
 _KINDS = {
     ".csv": "text",
@@ -184,6 +191,23 @@ def _written(file: BinaryIO, payload: bytes | memoryview, *, packed: bool) -> No
     # Neither name nor time: the same table gives the same file.
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as out:
         out.write(payload)
+
+
+def require_writable(table: AbstractTable, path: str) -> None:
+    """Find out, before long work, what would keep its result from being written.
+
+    Raises:
+        DataError: the format is unknown, or needs a library that is not installed.
+        MiwaeError: there is no such directory, or it may not be written to.
+    """
+    converted(table.rows(0, min(table.n_rows, 1)), _kind_to_write(table, path))
+    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+        return
+    directory = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(directory):
+        raise MiwaeError(f"cannot write {path}: there is no directory {directory}")
+    if not os.access(directory, os.W_OK):
+        raise MiwaeError(f"cannot write {path}: the directory {directory} may not be written to")
 
 
 def write_table(table: AbstractTable, path: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Int
 
 from miwae.table.base import Column
 from miwae.table.schema import Schema
@@ -63,9 +64,9 @@ def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
         return Inspection(0, (), (), 0, ())
     n_rows = len(columns[0].missing)
     missing = np.stack([column.missing for column in columns], axis=1)
-    patterns, counts = np.unique(np.packbits(missing, axis=1), axis=0, return_counts=True)
+    patterns, counts = _patterns(missing)
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
-    unpacked = np.unpackbits(patterns[order], axis=1)[:, : len(columns)].astype(bool)
+    unpacked = patterns[order]
     names = np.array([column.name for column in columns], dtype=object)
     return Inspection(
         n_rows,
@@ -86,6 +87,24 @@ def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
         len(counts),
         tuple(hint for column in columns for hint in _suspicious(column)),
     )
+
+
+def _patterns(
+    missing: Bool[np.ndarray, "N D"],
+) -> tuple[Bool[np.ndarray, "P D"], Int[np.ndarray, " P"]]:
+    """The distinct rows, sorted, and how often each occurs."""
+    n_rows, n_columns = missing.shape
+    padded = np.zeros((n_rows, -(-n_columns // 64) * 8), dtype=np.uint8)
+    packed = np.packbits(missing, axis=1)
+    padded[:, : packed.shape[1]] = packed
+    # As large numbers, which sort fast, and with the first column first as the bits do.
+    numbers = padded.view(">u8").astype(np.uint64)
+    if numbers.shape[1] == 1:
+        found, counts = np.unique(numbers[:, 0], return_counts=True)
+    else:
+        found, counts = np.unique(numbers, axis=0, return_counts=True)
+    packed = found.astype(">u8").reshape(-1, numbers.shape[1]).view(np.uint8)
+    return np.unpackbits(packed, axis=1)[:, :n_columns].astype(bool), counts
 
 
 def _suspicious(column: Column) -> list[str]:

@@ -35,6 +35,9 @@ NOT_MODELLED = frozenset({"constant", "empty", "identifier"})
 # Where numbers from exactly 0 on end exactly here, no number can be above.
 NATURAL_BOUNDS = {1.0: "shares", 100.0: "percentages"}
 
+# Whole numbers that each occur so often on average are a scale (1 to 5), which ends at its ends.
+OFTEN = 20
+
 # More levels than this, or levels that are mostly unique, are names, not categories.
 MOST_LEVELS = 2_000
 FEW_LEVELS = 8
@@ -384,7 +387,7 @@ def word(value: Any) -> str:
 
 def _short(value: float) -> str:
     """A number for a sentence: whole ones in full."""
-    return word(value) if value.is_integer() else f"{value:g}"
+    return word(value) if value.is_integer() and abs(value) < MOST_WHOLE else f"{value:g}"
 
 
 def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> None:
@@ -474,8 +477,10 @@ def _limits(
     # Who gives bounds and leaves one out wants no other.
     if limits is None and kind in ("bounded", "integer") and low >= 0:
         lower = 1.0 if kind == "integer" and low > 0 else 0.0
-    if limits is None and kind == "bounded" and low == 0 and high in NATURAL_BOUNDS:
+    if limits is None and kind in ("bounded", "integer") and low == 0 and high in NATURAL_BOUNDS:
         upper = high
+    if limits is None and kind == "integer" and len(x) >= OFTEN * len(np.unique(x)):
+        lower, upper = low, high
     return lower, upper
 
 

@@ -262,7 +262,7 @@ class TextTable(AbstractTable):
         if not self.n_rows:
             fields = (spans,) * len(columns)
         names = tuple(columns)
-        header = tuple(self._format.field(name) for name in names) if self._header else ()
+        header = tuple(self._format.field(name) for name in names) if self._format.header else ()
         if first:
             names, header, fields = (
                 names + self._names,

@@ -22,7 +22,7 @@ STRAIGHT = 1.1
 
 # Where a scale stretches tails, a draw far out would be absurd on the user's scale: values stay
 # within the observed range, widened by this share of its width on each side.
-WIDENED = 0.5
+WIDENED = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
