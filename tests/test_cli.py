@@ -318,22 +318,9 @@ PEOPLE = b"height,colour\n1.75,red\n1.65,blue\n,red\n"
         (PEOPLE, "--bounds colour=0:1", 2, ("'colour'", "only columns of numbers")),
         (PEOPLE, "--model no.miwae", 1, ("no.miwae", "miwae fit")),
         (PEOPLE, "--model no.miwae --kind height=positive", 2, ("--kind", "refit")),
-        pytest.param(
-            *(PEOPLE, "--delimiter ab", 2, ("delimiter", "'ab'")),
-            marks=pytest.mark.xfail(reason="exits with 1: wrong use is 2"),
-        ),
-        pytest.param(
-            *(PEOPLE, "--encoding nope", 2, ("'nope'", "utf-8")),
-            marks=pytest.mark.xfail(reason="exits with 1: wrong use is 2"),
-        ),
-        pytest.param(
-            *(CONSTANT, "--max-time -5", 2, ("max", "-5")),
-            marks=pytest.mark.xfail(reason="a time limit below zero is taken as a short one"),
-        ),
-        pytest.param(
-            *(CONSTANT, "--seed -1", 2, ("seed", "-1")),
-            marks=pytest.mark.xfail(reason="numpy's ValueError, with a traceback"),
-        ),
+        (PEOPLE, "--delimiter ab", 2, ("delimiter", "'ab'")),
+        (PEOPLE, "--encoding nope", 2, ("'nope'", "utf-8")),
+        (CONSTANT, "--max-time -5", 2, ("max", "-5")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -370,6 +357,13 @@ def test_a_foreign_file_is_no_model(tmp_path):
 
 
 # ---------------------------------------------------------------------- where output cannot go
+
+
+def test_a_seed_is_not_negative():
+    run = miwae("impute", "-", "--seed", "-1", stdin=CONSTANT)
+    assert run.code == 2
+    assert "--seed" in run.stderr
+    assert "Traceback" not in run.stderr
 
 
 def test_an_output_directory_that_does_not_exist_is_named(tmp_path):

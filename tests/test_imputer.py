@@ -42,11 +42,16 @@ def make(**settings):
 
 # ---------------------------------------------------------------------- scikit-learn's contract
 
-# Checks that may fail, with the reason: none has to.
-EXPECTED_FAILURES: dict[str, str] = {}
+# Checks that fail here, with the reason.
+EXPECTED_FAILURES = {
+    "check_do_not_raise_errors_in_init_or_set_params": "it passes -1 for everything, which the "
+    "annotations refuse under the hook of conftest.py; WRONG_TYPES runs it without the hook",
+}
 
 
-@parametrize_with_checks([make(max_steps=5)], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@parametrize_with_checks(
+    [make(max_steps=5, early_stopping=False)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -305,7 +310,7 @@ def test_the_same_cells_in_another_library_get_the_same_values():
     """To the bit, if the cells are the same: float64, and text in alphabetical order."""
     _, _, reference = completed_of("numpy, objects")
     others = [
-        pd.DataFrame(COLUMNS).convert_dtypes(convert_floating=False),
+        pd.DataFrame({name: pd.Series(c, dtype=object) for name, c in COLUMNS.items()}),
         pl.DataFrame(COLUMNS),
         pa.table(COLUMNS),
     ]
@@ -313,11 +318,7 @@ def test_the_same_cells_in_another_library_get_the_same_values():
         completed = make(column_kinds=TOLD).fit_transform(frame)
         assert type(completed) is type(frame)
         for j in range(len(COLUMNS)):
-            cells = [
-                pd.Timestamp(c) if isinstance(c, datetime.datetime) else c
-                for c in cells_of(completed, j)
-            ]
-            assert cells == cells_of(reference, j)
+            assert cells_of(completed, j) == cells_of(reference, j)
 
 
 def test_names_of_columns_in_and_out():
@@ -577,9 +578,11 @@ def test_kinds_of_text_that_make_no_sense_are_refused():
 
 WRONG_TYPES = """
 import numpy as np
+from sklearn.utils import estimator_checks
 from miwae import MIWAEImputer
 from miwae.errors import SettingsError
 
+estimator_checks.check_do_not_raise_errors_in_init_or_set_params("MIWAEImputer", MIWAEImputer())
 x = np.array([[1.5, -2.0], [2.5, 3.0], [np.nan, 1.0], [4.0, 0.5]])
 for bounds in ({0: 3}, {0: ("x", 1)}, {0: (1,)}, {0: (4, 2)}):
     try:
@@ -860,7 +863,9 @@ def test_one_wild_column_does_not_spoil_the_others():
     frame.loc[:4, "b"] = np.nan
     frame.loc[8:10, "wild"] = np.nan
     imputer = make().fit(frame)
-    assert imputer.schema_.columns[2].transform.shape == "asinh"
+    transform = imputer.schema_.columns[2].transform
+    assert transform is not None
+    assert transform.shape == "asinh"
     completed = imputer.transform(frame)
     crude = np.mean((frame["b"].mean() - truth[:5, 1]) ** 2)
     assert np.mean((completed.loc[:4, "b"] - truth[:5, 1]) ** 2) < crude

@@ -105,8 +105,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
+        # Tables and models name their file; what is left is what goes to standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _fail(str(error), code=1)
+        what = "" if error.filename else "cannot write to standard output: "
+        _fail(f"{what}{error}", code=1)
     except KeyboardInterrupt:
         _fail("interrupted; nothing was written", code=1)
 
@@ -181,7 +183,9 @@ def impute(
         imputer.fit(table)
     else:
         imputer = _loaded(model, say, max_time)
-        say.inspection(source, table, _inspected_by(imputer, table))
+        if [known.name for known in imputer.schema_.columns] == list(table.names):
+            columns = [table.column(i) for i in range(len(table.names))]
+            say.inspection(source, table, inspect_columns(columns, imputer.schema_))
     imputer.set_params(max_time=_left(max_time))
     if n_imputations:
         result = imputer.sample(table, n_imputations).complete("long")
@@ -267,7 +271,7 @@ def inspect(
     inspection, _ = _inspect(table, _settings(kind, "--kind"), _limits(bounds))
     if as_json:
         data = {"file": source, "taken_as_missing": _words(table), **as_data(inspection)}
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(data, indent=2) + "\n")
         return
     console = _console(sys.stdout)
     _print_inspection(console, source, table, inspection)
@@ -372,14 +376,6 @@ def _inspect(
         raise DataError("the table has no rows")
     schema = infer_schema(columns, column_kinds=kinds, bounds=bounds)
     return inspect_columns(columns, schema), columns
-
-
-def _inspected_by(imputer: "MIWAEImputer", table: AbstractTable) -> Inspection:
-    """The table as a fitted model sees it; other columns than it knows are its own to refuse."""
-    columns = [table.column(i) for i in range(len(table.names))]
-    names = [known.name for known in imputer.schema_.columns]
-    schema = imputer.schema_ if names == list(table.names) else infer_schema(columns)
-    return inspect_columns(columns, schema)
 
 
 def _left_alone(columns: list[Column]) -> dict[str, str]:
@@ -529,7 +525,7 @@ class _Speaker:
 
     def _write_json(self) -> None:
         if self.as_json:
-            self.stream.write(json.dumps(self.data, indent=2, ensure_ascii=False) + "\n")
+            self.stream.write(json.dumps(self.data, indent=2) + "\n")
             self.stream.flush()
 
 

@@ -332,7 +332,7 @@ def test_bounds_that_make_no_sense(pair, message):
         (["x", "y", "x"], ordered("y", "x"), "binary categorical ordinal identifier"),
         ([True, False], None, "binary categorical ordinal continuous integer count identifier"),
         (DAYS, "datetime64[s]", "datetime continuous categorical ordinal integer identifier"),
-        ([5, 5], None, "constant continuous integer positive identifier"),
+        ([5, 5], None, "constant identifier"),
         ([NAN], None, "empty identifier"),
         ([[1]], None, "identifier"),
     ],
@@ -358,14 +358,7 @@ def test_every_possible_kind_is_taken_as_told(values, dtype, kinds):
             "it has values above 16777216; use 'integer' (row 1: 16777217)",
         ),
         ([1, 2, 3], "binary", "it has 3 distinct values, not 2"),
-        ([1, 1], "binary", "it has 1 distinct values, not 2"),
-        (
-            [1, 1],
-            "categorical",
-            "it has a single value; leave the kind out, and it is taken as constant",
-        ),
         ([1, 2], "constant", "it has 2 distinct values"),
-        ([NAN], "continuous", "no cell is observed"),
         ([1.0], "empty", "it has observed cells; use 'identifier' to leave it as it is"),
         (["x", "y"], "continuous", "it holds text (row 0: x)"),
         ([None, "x", "y"], "datetime", "it holds text (row 1: x)"),
@@ -374,13 +367,22 @@ def test_every_possible_kind_is_taken_as_told(values, dtype, kinds):
         ([1.0, -np.inf], "continuous", "only finite numbers can be modelled (row 1: -inf)"),
         ([[1]], "categorical", "values of type object cannot be modelled; use 'identifier'"),
         ([[1]], "ordinal:a<b", "values of type object cannot be modelled; use 'identifier'"),
-        ([NAN], "ordinal:a<b", "no cell is observed"),
     ],
 )
 def test_a_kind_that_cells_contradict_is_refused_with_the_cell(values, kind, message):
     name = kind.partition(":")[0]
     with pytest.raises(DataError, match=exactly(f"column 'a' cannot be {name}: {message}")):
         schema_of(values, kind)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "binary", "categorical", "count", "ordinal"])
+def test_a_part_of_a_table_may_have_too_little_to_see_a_kind(kind):
+    constant = schema_of([1, 1, NAN], kind)
+    assert constant.kind == "constant"
+    assert constant.reason == f"told to be {kind}, but all 2 observed cells are equal"
+    empty = schema_of([NAN, NAN], kind)
+    assert empty.kind == "empty"
+    assert empty.reason == f"told to be {kind}, but no cell is observed"
 
 
 def test_numbers_told_to_be_categories_may_not_be_too_many():

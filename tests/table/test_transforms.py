@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from miwae.table.transforms import Transform, choose_transform
+from miwae.table.transforms import WIDENED, Transform, choose_transform
 
 EPS = np.finfo(np.float64).eps
 
@@ -180,8 +180,8 @@ def test_values_far_out_are_drawn_back_to_the_widened_range(x):
     transform = choose_transform(x)
     y = transform.forward(x)
     width = y.max() - y.min()
-    assert transform.lowest == pytest.approx(y.min() - width / 2)
-    assert transform.highest == pytest.approx(y.max() + width / 2)
+    assert transform.lowest == pytest.approx(y.min() - WIDENED * width)
+    assert transform.highest == pytest.approx(y.max() + WIDENED * width)
     far = transform.inverse(np.array([-1e30, 1e30, -np.inf, np.inf]))
     ends = transform.inverse(np.array([transform.lowest, transform.highest]))
     np.testing.assert_array_equal(far, np.tile(ends, 2))

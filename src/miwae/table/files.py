@@ -205,7 +205,7 @@ def require_writable(table: AbstractTable, path: str) -> None:
         return
     directory = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(directory):
-        raise MiwaeError(f"cannot write {path}: there is no directory {directory}")
+        raise MiwaeError(f"cannot write {path}: No such file or directory: {directory}")
     if not os.access(directory, os.W_OK):
         raise MiwaeError(f"cannot write {path}: the directory {directory} may not be written to")
 

@@ -210,9 +210,9 @@ def _column_schema(
     else:
         kind, _, order = kind.partition(":")
         column = _ordered(column, order) if order else column
-        reason = "as told"
         x = column.values[~column.missing]
         _require_possible(column, kind, x)
+        kind, reason = _told(kind, x)
     if limits is not None:
         _require_within(column, kind, x, limits)
     own: dict[str, Any] = {
@@ -390,6 +390,15 @@ def _short(value: float) -> str:
     return word(value) if value.is_integer() and abs(value) < MOST_WHOLE else f"{value:g}"
 
 
+def _told(kind: str, x: Float[np.ndarray, " N"]) -> tuple[str, str]:
+    """A kind that was told, unless there is too little to see it: a part of a table, perhaps."""
+    if kind in NOT_MODELLED or len(np.unique(x)) > 1:
+        return kind, "as told"
+    if len(x) == 0:
+        return "empty", f"told to be {kind}, but no cell is observed"
+    return "constant", f"told to be {kind}, but all {len(x)} observed cells are equal"
+
+
 def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> None:
     """Refuse kinds that the observed cells contradict, naming a cell that does."""
 
@@ -408,7 +417,7 @@ def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> 
     if column.storage == "other":
         refuse(f"values of type {column.dtype} cannot be modelled; use 'identifier'")
     if len(x) == 0:
-        refuse("no cell is observed")
+        return
     if not np.isfinite(x).all():
         refuse("only finite numbers can be modelled", ~np.isfinite(x))
     n_distinct = len(np.unique(x))
@@ -417,10 +426,8 @@ def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> 
             refuse(f"it has {n_distinct} distinct values")
         return
     if kind in CODED:
-        if kind == "binary" and n_distinct != 2:
+        if kind == "binary" and n_distinct > 2:
             refuse(f"it has {n_distinct} distinct values, not 2")
-        if n_distinct < 2:
-            refuse("it has a single value; leave the kind out, and it is taken as constant")
         if n_distinct > MOST_LEVELS:
             refuse(f"it has {n_distinct} distinct values, more than {MOST_LEVELS}")
         if kind == "ordinal" and column.storage == "text":
