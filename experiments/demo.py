@@ -73,7 +73,7 @@ def impute(autoencoder, x, observed, seed):
 def main():
     start = time.monotonic()
     enable_compilation_cache()
-    table, _ = load_breast_cancer(return_X_y=True)
+    table = np.asarray(load_breast_cancer(return_X_y=True)[0])
     truth = (table - table.mean(0)) / table.std(0)
     rng = np.random.default_rng(0)
     observed = rng.random(truth.shape) < 0.5

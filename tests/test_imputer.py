@@ -430,18 +430,12 @@ def test_output_in_another_library(linear):
     assert same_bits(as_pandas, expected)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="scikit-learn's wrapper makes columns of objects from a mixed polars frame"
-)
 def test_output_in_pandas_from_polars_has_numbers(words):
     frame = pl.from_pandas(words[0])
     out = make().set_output(transform="pandas").fit_transform(frame)
     assert str(out["x"].dtype) == "float64"
 
 
-@pytest.mark.xfail(
-    strict=True, raises=ValueError, reason="DataFrame constructor not called properly"
-)
 def test_output_in_pandas_from_pyarrow(linear):
     frame, _ = linear
     table = pa.Table.from_pandas(frame, preserve_index=False)
@@ -616,9 +610,6 @@ def test_a_bound_that_is_no_number_is_refused(pair):
         make(bounds={"a": pair}).fit(numbers())
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the bound is compared in float64 with a cell that is float32(bound)"
-)
 def test_a_bound_holds_in_the_precision_of_the_column():
     x = np.array([[0.1], [0.1], [0.05], [0.02], [np.nan]], dtype=np.float32)
     out = make(bounds={0: (0.0, 0.1)}).fit_transform(x)
@@ -724,9 +715,6 @@ def test_most_cells_missing():
     assert (completed.max(axis=0) - completed.min(axis=0) <= spread).all()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="scikit-learn reads the names first, and narwhals' DuplicateError escapes"
-)
 def test_names_that_occur_twice_are_refused():
     frame = pd.DataFrame(factor_rows(5, 0), columns=["a", "b", "a"])
     with pytest.raises(DataError, match="two columns are named 'a'"):
@@ -808,11 +796,6 @@ def test_another_type_than_learned_is_refused(words, word, x, message):
         words[1].transform(pd.DataFrame({"word": word, "x": x}))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an all-NaN float column where text was learned: 'holds numbers, which array(...) are "
-    "not' says neither what was learned nor what to do",
-)
 def test_an_empty_column_of_another_type_is_named(words):
     with pytest.raises(DataError, match="'word' was learned as categorical from text"):
         words[1].transform(pd.DataFrame({"word": [np.nan], "x": [8.0]}))
@@ -831,9 +814,6 @@ def test_names_of_things_stay_missing_and_that_is_told():
     assert imputer.sample(frame, 2).complete(1)["name"].isna().sum() == 2
 
 
-@pytest.mark.xfail(
-    strict=True, reason="no event or warning: told in fit only, of the rows that were fitted"
-)
 def test_names_that_are_missing_later_are_told():
     frame = numbers(30)[["a", "b"]].assign(name=[f"person {i}" for i in range(30)])
     imputer = make().fit(frame)
@@ -1376,9 +1356,6 @@ def test_an_imputer_without_a_model_survives_a_file(tmp_path):
     assert loaded.transform(frame).to_numpy().tolist() == [[2.5, "x"], [2.5, "x"]]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="missing_values that fit takes, save refuses", raises=DataError
-)
 @pytest.mark.parametrize("marks", [{-1, -9}, np.array([-1, -9]), pd.NA])
 def test_every_kind_of_missing_values_survives_a_file(linear, tmp_path, marks):
     make(missing_values=marks).fit(linear[0]).save(tmp_path / "model")
@@ -1570,11 +1547,6 @@ def test_hostile_headers_are_refused(saved, tmp_path, what):
     refuse(tmp_path / "model", edited(saved, HOSTILE[what]))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=(ValueError, OverflowError),
-    reason="escapes as OverflowError or ValueError",
-)
 @pytest.mark.parametrize(
     "edit",
     [
@@ -1593,9 +1565,6 @@ def test_hostile_numbers_are_refused(saved, tmp_path, edit):
     pytest.fail("loaded")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_require_plausible leaves out the matrices between code and hidden units"
-)
 def test_a_wide_code_beside_a_wide_layer_is_refused(saved, tmp_path):
     def edit(header):
         setting("n_hidden", 3000)(header)

@@ -33,9 +33,9 @@ from miwae.multiple import MultiplyImputed
 from miwae.persistence import load_imputer, save_imputer
 from miwae.progress import Progressor, progressor
 from miwae.table.base import AbstractTable, Column, Fill
-from miwae.table.encoding import Encoded, decode, encode
+from miwae.table.encoding import Encoded, decode, encode, require_fillable
 from miwae.table.frames import as_table
-from miwae.table.schema import Schema, infer_schema
+from miwae.table.schema import ColumnSchema, Schema, infer_schema
 from miwae.training.loop import Record
 from miwae.training.settings import TrainingSettings
 
@@ -114,10 +114,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         n_samples: int = 20,
         n_imputation_samples: int = 2_000,
         max_steps: int | None = None,
-        max_time: float | None = None,
+        max_time: float | int | None = None,
         early_stopping: bool = True,
         column_kinds: Mapping[Any, str] | None = None,
-        bounds: Mapping[Any, tuple[float | None, float | None]] | None = None,
+        bounds: Mapping[Any, Any] | None = None,
         missing_values: Any = np.nan,
         keep_empty_features: bool = False,
         add_indicator: bool = False,
@@ -211,19 +211,26 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
 
     def _tell_what_stays(self, columns: Sequence[Column]) -> None:
         for known, column in zip(self.schema_.columns, columns, strict=True):
-            n_missing = int(column.missing.sum())
-            if known.kind == "identifier" and n_missing:
-                remedy = "; give its kind to have it imputed" if column.n_observed else ""
-                self.events_.append(
-                    f"column {known.name!r} is not modelled: its {n_missing} missing cells stay "
-                    f"missing{remedy}"
-                )
-            if known.kind == "empty":
-                what = "kept" if self.keep_empty_features else "dropped"
-                self.events_.append(
-                    f"column {known.name!r} has no observed cell: {what} "
-                    f"(keep_empty_features={self.keep_empty_features})"
-                )
+            event = self._what_stays(known, column)
+            if event is not None:
+                self.events_.append(event)
+
+    def _what_stays(self, known: ColumnSchema, column: Column) -> str | None:
+        """What has to be said of a column that is not completed."""
+        n_missing = int(column.missing.sum())
+        if known.kind == "identifier" and n_missing:
+            remedy = "; give its kind to have it imputed" if column.n_observed else ""
+            return (
+                f"column {known.name!r} is not modelled: its {n_missing} missing cells stay "
+                f"missing{remedy}"
+            )
+        if known.kind == "empty":
+            what = "kept" if self.keep_empty_features else "dropped"
+            return (
+                f"column {known.name!r} has no observed cell: {what} "
+                f"(keep_empty_features={self.keep_empty_features})"
+            )
+        return None
 
     def _train(
         self,
@@ -306,7 +313,23 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 values[needed], report = model.means(encoded.x[needed], encoded.observed[needed])
             self._tell_of_weights(report)
         fills = self._fills(columns, values)
-        return self._finished(table.fill(fills), columns).native
+        return self._as_asked(self._finished(table.fill(fills), columns).native)
+
+    def _as_asked(self, native: Any) -> Any:
+        """Of the library that `set_output` names, with its own types.
+
+        scikit-learn's wrapper knows arrays and frames of the library asked for; of others it
+        makes columns of objects.
+        """
+        asked = getattr(self, "_sklearn_output_config", {}).get("transform")
+        library = type(native).__module__.split(".")[0]
+        if asked == "pandas" and library in ("polars", "pyarrow"):
+            return native.to_pandas()
+        if asked == "polars" and library in ("pandas", "pyarrow"):
+            import polars
+
+            return polars.DataFrame(native)
+        return native
 
     def sample(self, X: Any, n_imputations: int = 20) -> MultiplyImputed:
         """Draw several completed copies of a table, for statistics that know what is missing.
@@ -536,11 +559,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """The table and its columns, with scikit-learn's checks of names and numbers."""
         if not isinstance(X, AbstractTable) and not _is_frame(X):
             X = _as_array(X)
+        table = as_table(X)
         if isinstance(X, AbstractTable):
             self._check_names(X, reset=reset)
         else:
             validate_data(self, X, reset=reset, skip_check_array=True)
-        table = as_table(X)
         if table.n_rows == 0 or not table.names:
             raise DataError(
                 f"Found array with {table.n_rows} sample(s) and {len(table.names)} feature(s) "
@@ -574,7 +597,14 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     def _prepared(self, X: Any) -> tuple[AbstractTable, list[Column], Encoded]:
         check_is_fitted(self, "schema_")
         table, columns = self._read(X, reset=False)
-        return table, columns, self._encode(columns)
+        encoded = self._encode(columns)
+        for known, column in zip(self.schema_.columns, columns, strict=True):
+            if table.typed:
+                require_fillable(known, column)
+            event = self._what_stays(known, column)
+            if event is not None and event not in self.events_:
+                self._tell(event)
+        return table, columns, encoded
 
     def _encode(self, columns: Sequence[Column]) -> Encoded:
         encoded = encode(self.schema_, columns)

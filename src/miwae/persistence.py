@@ -22,6 +22,17 @@ __all__ = ["load_imputer", "save_imputer"]
 
 KIND = "imputer"
 
+# What a header that makes no sense can cause while it is read.
+DAMAGE = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
 
 def save_imputer(path: str | Path, imputer: Any) -> None:
     """Write a fitted imputer.
@@ -40,6 +51,7 @@ def save_imputer(path: str | Path, imputer: Any) -> None:
                 "incomplete_": imputer.incomplete_,
                 "events_": list(imputer.events_),
                 "seed_": imputer.seed_,
+                "output": getattr(imputer, "_sklearn_output_config", {}).get("transform"),
                 "settings_": _settings_of(imputer),
                 "histories": [
                     [tuple(record) for record in model.history] for model in imputer.models_
@@ -51,10 +63,21 @@ def save_imputer(path: str | Path, imputer: Any) -> None:
 
 
 def _portable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The random state is used up in fitting; its seed is saved as such."""
-    state = parameters["random_state"]
+    """What only means something in this process, as what means the same in another.
+
+    The random state is used up in fitting, and its seed is saved as such. Whatever a library calls
+    missing is missing anyway.
+    """
+    state, marks = parameters["random_state"], parameters["missing_values"]
     known = state is None or isinstance(state, int | np.integer)
-    return {**parameters, "random_state": state if known else None}
+    several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
+    plain = str | int | float | np.generic | None
+    kept = [mark for mark in (marks if several else [marks]) if isinstance(mark, plain)]
+    return {
+        **parameters,
+        "random_state": state if known else None,
+        "missing_values": kept if several else (kept or [float("nan")])[0],
+    }
 
 
 def _settings_of(imputer: Any) -> dict[str, Any] | None:
@@ -84,7 +107,7 @@ def load_imputer(path: str | Path, imputer: Any) -> None:
         schema = Schema(tuple(_column(_restored(column)) for column in header["schema"]))
         fitted = _restored(header["fitted"])
         _read_into(path, imputer, parameters, schema, fitted)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+    except DAMAGE as error:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"{path} is damaged: its header makes no sense ({error})") from error
@@ -102,6 +125,8 @@ def _read_into(
     if fitted["n_features_in_"] != len(schema.columns):
         raise FileFormatError(f"{path} is damaged: it has {len(schema.columns)} columns")
     imputer.set_params(**parameters)
+    if fitted["output"] is not None:
+        imputer.set_output(transform=fitted["output"])
     settings = fitted["settings_"]
     imputer.schema_ = schema
     imputer.n_features_in_ = int(fitted["n_features_in_"])
@@ -125,7 +150,8 @@ def _models(
         n_latent=imputer.n_latent, n_hidden=imputer.n_hidden, n_layers=imputer.n_layers
     )
     observation = observation_of(imputer.schema_)
-    _require_plausible(path, architecture, observation.n_inputs, len(histories))
+    sizes = (observation.n_inputs, observation.n_parameters)
+    _require_plausible(path, architecture, *sizes, len(histories))
     autoencoder, state = empty_model(observation, architecture, imputer.settings_)
     like = tuple((autoencoder, _kept(state)) for _ in histories)
     models, _ = load_tree(path, like)
@@ -141,12 +167,23 @@ def _models(
 
 
 def _require_plausible(
-    path: str | Path, architecture: Architecture, n_inputs: int, n_models: int
+    path: str | Path,
+    architecture: Architecture,
+    n_inputs: int,
+    n_parameters: int,
+    n_models: int,
 ) -> None:
     """Before anything is allocated: a file cannot hold a model larger than itself."""
-    hidden, layers = architecture.n_hidden, architecture.n_layers
-    floats = 2 * max(layers - 1, 0) * hidden**2 + n_inputs * (hidden + architecture.n_latent)
-    if 4 * n_models * floats > Path(path).stat().st_size:
+    n_latent, hidden, layers = architecture.n_latent, architecture.n_hidden, architecture.n_layers
+
+    def floats(n_in: int, n_out: int) -> int:
+        widths = [n_in, *[hidden] * min(layers, 2), n_out]
+        pairs = sum(a * b for a, b in zip(widths[:-1], widths[1:], strict=True))
+        return pairs + max(layers - 2, 0) * hidden**2
+
+    encoder = floats(2 * n_inputs + n_latent, 3 * n_latent)
+    decoder = floats(n_latent, n_parameters) + n_latent * n_parameters
+    if 4 * n_models * (encoder + decoder) > Path(path).stat().st_size:
         raise FileFormatError(f"{path} is damaged: it is too small for the model it describes")
 
 

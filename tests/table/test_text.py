@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from miwae.errors import DataError
 from miwae.table.base import Fill
 from miwae.table.text import DEFAULT_NA, TextTable, read_text
-from miwae.table.text_cells import Missing, _as_anything, _as_numbers
-from miwae.table.text_records import _separators, _separators_one_by_one
+from miwae.table.text.cells import Missing, _as_anything, _as_numbers
+from miwae.table.text.records import _separators, _separators_one_by_one
 
 
 def column_of(cells, **options):

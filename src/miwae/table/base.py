@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -66,6 +66,8 @@ class AbstractTable(abc.ABC):
     Adapters change nothing in place. To support another library, implement what is abstract and
     add it to `frames.as_table` and to `tests/table/cases.py`: the contract tests run on it.
     """
+
+    typed: ClassVar[bool] = True  # a column can hold only what it is declared to hold
 
     @property
     @abc.abstractmethod

@@ -8,10 +8,10 @@ from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
 from miwae.table.base import Column
-from miwae.table.frames_shared import kind_of
+from miwae.table.frames.shared import kind_of
 from miwae.table.schema import CODED, MOST_COUNTED, ColumnSchema, Schema, word
 
-__all__ = ["Encoded", "decode", "encode"]
+__all__ = ["Encoded", "decode", "encode", "require_fillable"]
 
 # Standard deviations: what is farther out is as strange, but its square is a number of float32.
 FARTHEST = 1e9
@@ -177,14 +177,28 @@ def _shown(column: Column, row: int) -> str:
 
 
 def _wrong_type(known: ColumnSchema, column: Column) -> DataError:
-    row = int(np.flatnonzero(~column.missing)[0])
-    what = f"{column.storage} ({column.dtype}), such as {_shown(column, row)} in row {row}"
+    what = f"{column.storage} ({column.dtype})"
+    if column.n_observed:
+        row = int(np.flatnonzero(~column.missing)[0])
+        what += f", such as {_shown(column, row)} in row {row}"
     if column.storage == "other":
         what = f"values of type {column.dtype}"
     return DataError(
         f"column {known.name!r} was learned as {known.kind} from {known.storage}, but now holds "
         f"{what}: convert it"
     )
+
+
+def require_fillable(known: ColumnSchema, column: Column) -> None:
+    """Refuse to fill text into a column of numbers that has no observed cell to tell it by.
+
+    Raises:
+        DataError: names the column and its types.
+    """
+    values = (*known.levels, known.constant) if known.kind in (*CODED, "constant") else ()
+    has_text = any(isinstance(value, str) for value in values)
+    if has_text and column.missing.any() and column.storage in ("number", "boolean", "time"):
+        raise _wrong_type(known, column)
 
 
 def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:

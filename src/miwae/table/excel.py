@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from miwae.errors import DataError
 from miwae.table.base import AbstractTable, Column, Fill
-from miwae.table.frames_objects import fill_objects, read_objects
-from miwae.table.frames_shared import check_names
+from miwae.table.frames.objects import fill_objects, read_objects
+from miwae.table.frames.shared import check_names
 from miwae.table.text import DEFAULT_NA
 
 __all__ = ["ExcelTable", "read_excel"]
@@ -61,6 +61,8 @@ class ExcelTable(AbstractTable):
         filled: the cells that differ from the workbook, by column and row.
         n_rows: the length, which a table without columns cannot tell otherwise.
     """
+
+    typed: ClassVar[bool] = False
 
     def __init__(
         self,

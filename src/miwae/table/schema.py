@@ -460,8 +460,10 @@ def _require_within(
         )
     lower, upper = limits
     outside = np.zeros(len(x), dtype=bool)
-    outside |= False if lower is None else x < lower
-    outside |= False if upper is None else x > upper
+    # A bound that the column holds in single precision is still that bound.
+    slack = 1e-7
+    outside |= False if lower is None else x < lower - slack * abs(lower)
+    outside |= False if upper is None else x > upper + slack * abs(upper)
     if outside.any():
         row = int(np.flatnonzero(~column.missing)[np.flatnonzero(outside)[0]])
         raise DataError(

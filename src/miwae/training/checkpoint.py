@@ -60,6 +60,8 @@ def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
     """The file and its header; whatever is wrong with it becomes a `FileFormatError`."""
+    if Path(path).is_dir():
+        raise FileFormatError(f"{path} is a directory: name a file in it")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -74,14 +76,10 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
             if not isinstance(header, dict):
                 raise FileFormatError(f"{path} has a header that makes no sense")
             yield file, header
-    except (
-        SafetensorError,
-        json.JSONDecodeError,
-        KeyError,
-        UnicodeDecodeError,
-        RecursionError,
-        MemoryError,
-    ) as error:
+    except FileFormatError:
+        raise
+    # A ValueError is bad JSON, bad text, or a number with too many digits.
+    except (SafetensorError, KeyError, ValueError, RecursionError, MemoryError) as error:
         raise FileFormatError(f"{path} is truncated or not a miwae file: {error}") from error
 
 

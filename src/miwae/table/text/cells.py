@@ -10,9 +10,9 @@ from jaxtyping import Bool, Int, UInt8
 
 from miwae.errors import DataError
 from miwae.table.base import Column
-from miwae.table.text_records import QUOTE
-from miwae.table.text_spans import Spans, span_bytes
-from miwae.table.text_times import TimeStyle, parsed_times
+from miwae.table.text.records import QUOTE
+from miwae.table.text.spans import Spans, span_bytes
+from miwae.table.text.times import TimeStyle, parsed_times
 
 __all__ = [
     "BooleanStyle",

@@ -8,17 +8,17 @@ import numpy as np
 from jaxtyping import UInt8
 
 from miwae.errors import DataError
-from miwae.table.frames_shared import check_names
-from miwae.table.text_cells import cell_texts, trimmed
-from miwae.table.text_records import (
+from miwae.table.frames.shared import check_names
+from miwae.table.text.cells import cell_texts, trimmed
+from miwae.table.text.records import (
     TextFormat,
     decoded,
     inner_encoding,
     sniffed_delimiter,
     split_records,
 )
-from miwae.table.text_spans import Spans, span_bytes
-from miwae.table.text_table import TextTable
+from miwae.table.text.spans import Spans, span_bytes
+from miwae.table.text.table import TextTable
 
 __all__ = ["DEFAULT_NA", "TextFormat", "TextTable", "read_text"]
 

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Int
 
 from miwae.errors import DataError
 from miwae.table.base import AbstractTable, Column, Fill
-from miwae.table.frames_arrow import fill_arrow, read_arrow
-from miwae.table.frames_numpy import fill_array, read_array
-from miwae.table.frames_shared import (
+from miwae.table.frames.arrays import fill_array, read_array
+from miwae.table.frames.arrow import fill_arrow, read_arrow
+from miwae.table.frames.shared import (
     booleans,
     check_names,
     codes_of,

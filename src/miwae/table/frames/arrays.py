@@ -8,8 +8,8 @@ from jaxtyping import Bool, Int
 
 from miwae.errors import DataError
 from miwae.table.base import AbstractTable, Column, Fill
-from miwae.table.frames_objects import fill_objects, read_objects
-from miwae.table.frames_shared import (
+from miwae.table.frames.objects import fill_objects, read_objects
+from miwae.table.frames.shared import (
     PER_SECOND,
     SECONDS_PER,
     booleans,

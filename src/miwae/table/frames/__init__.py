@@ -8,10 +8,10 @@ import numpy as np
 
 from miwae.errors import DataError
 from miwae.table.base import AbstractTable
-from miwae.table.frames_arrow import ArrowTable
-from miwae.table.frames_numpy import NumpyTable
-from miwae.table.frames_pandas import PandasTable
-from miwae.table.frames_polars import PolarsTable
+from miwae.table.frames.arrays import NumpyTable
+from miwae.table.frames.arrow import ArrowTable
+from miwae.table.frames.pandas import PandasTable
+from miwae.table.frames.polars import PolarsTable
 
 __all__ = ["ArrowTable", "NumpyTable", "PandasTable", "PolarsTable", "as_table"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from miwae.errors import DataError
-from miwae.table.text_spans import Spans, index_type
+from miwae.table.text.spans import Spans, index_type
 
 __all__ = [
     "QUOTE",

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
 from miwae.table.base import Column, Fill
-from miwae.table.frames_shared import (
+from miwae.table.frames.shared import (
     booleans,
     column_of_codes,
     column_of_numbers,

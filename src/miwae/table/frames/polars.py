@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from miwae.table.base import AbstractTable, Column, Fill
-from miwae.table.frames_shared import (
+from miwae.table.frames.shared import (
     booleans,
     check_names,
     codes_of,

@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
 from miwae.errors import DataError
 from miwae.table.base import AbstractTable, Column, Fill
-from miwae.table.frames_shared import check_names
-from miwae.table.text_cells import (
+from miwae.table.frames.shared import check_names
+from miwae.table.text.cells import (
     Missing,
     NumberStyle,
     ParsedColumn,
@@ -19,14 +19,14 @@ from miwae.table.text_cells import (
     parse_column,
     trimmed,
 )
-from miwae.table.text_records import (
+from miwae.table.text.records import (
     TextFormat,
     encoded,
     in_quotes,
     inner_encoding,
 )
-from miwae.table.text_spans import Spans, appended, joined, pasted, span_bytes
-from miwae.table.text_times import TimeStyle
+from miwae.table.text.spans import Spans, appended, joined, pasted, span_bytes
+from miwae.table.text.times import TimeStyle
 
 __all__ = ["TextTable"]
 
@@ -49,6 +49,8 @@ class TextTable(AbstractTable):
         origin: the table that this one is a part of, and its first row there. Columns are typed by
             all rows of the origin, so that parts agree.
     """
+
+    typed: ClassVar[bool] = False
 
     def __init__(
         self,
