@@ -190,13 +190,15 @@ def _wrong_type(known: ColumnSchema, column: Column) -> DataError:
 
 
 def require_fillable(known: ColumnSchema, column: Column) -> None:
-    """Refuse to fill text into a column of numbers that has no observed cell to tell it by.
+    """Refuse to fill text into a column that cannot hold it, with no observed cell to tell it by.
+
+    A column of objects can, whatever it is taken for while it is empty.
 
     Raises:
         DataError: names the column and its types.
     """
     values = (*known.levels, known.constant) if known.kind in (*CODED, "constant") else ()
-    has_text = any(isinstance(value, str) for value in values)
+    has_text = any(isinstance(value, str) for value in values) and column.dtype != "object"
     if has_text and column.missing.any() and column.storage in ("number", "boolean", "time"):
         raise _wrong_type(known, column)
 
