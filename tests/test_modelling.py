@@ -86,8 +86,8 @@ def test_steps_and_held_out_cells_follow_from_the_number_of_cells():
     }
     small = training_settings(np.ones((20, 5), bool), max_steps=None, **how)
     large = training_settings(np.ones((5_000, 20), bool), max_steps=None, **how)
-    assert small.max_steps == 250
-    assert large.max_steps == int(25 * np.sqrt(100_000))
+    assert small.max_steps == 200
+    assert large.max_steps == int(20 * np.sqrt(100_000))
     assert small.held_out == 0.2
     assert large.held_out == 0.03
     told = training_settings(

@@ -494,7 +494,7 @@ def training_settings(
     Large tables are worth more steps, and need a smaller share of their cells to be judged by.
     """
     n_cells = max(int(observed.sum()), 1)
-    steps = int(np.clip(25 * np.sqrt(n_cells), 200, 10_000)) if max_steps is None else max_steps
+    steps = int(np.clip(20 * np.sqrt(n_cells), 200, 10_000)) if max_steps is None else max_steps
     held_out = float(np.clip(250 / n_cells, 0.03, 0.2)) if early_stopping else 0.0
     return TrainingSettings(
         objective=objective,
