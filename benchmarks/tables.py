@@ -114,17 +114,18 @@ def child_scale(path):
 
 
 def child_million(_):
-    """Fit and transform a million rows."""
+    """Fit and transform a million rows, with as few codes as possible, for the time it takes."""
     from miwae import MIWAEImputer
 
     x = synthetic(1_000_000)
     before = time.perf_counter()
-    imputer = MIWAEImputer(random_state=0).fit(x)
+    imputer = MIWAEImputer(random_state=0, n_imputation_samples=120).fit(x)
     fitted = time.perf_counter()
     completed = imputer.transform(x)
     assert not np.isnan(completed).any()
     return {
         "table_gib": round(x.nbytes / 2**30, 2),
+        "n_imputation_samples": 120,
         "fit_seconds": round(fitted - before, 1),
         "steps": imputer.history_[-1].step,
         "transform_seconds": round(time.perf_counter() - fitted, 1),

@@ -110,7 +110,7 @@ def main() -> None:
         what = "" if error.filename else "cannot write to standard output: "
         _fail(f"{what}{error}", code=1)
     except KeyboardInterrupt:
-        _fail("interrupted; nothing was written", code=1)
+        _fail("interrupted; no output was written", code=1)
 
 
 def _run() -> None:
@@ -158,7 +158,10 @@ def impute(
     encoding: Encoding = None,
     no_header: NoHeader = False,
     n_models: Models = 1,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=MOST_SEED, help="For another result; the same each time."),
+    ] = None,
     max_time: MaxTime = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -179,9 +182,13 @@ def impute(
             say.nothing_missing(output)
             return
         kinds = {**_left_alone(columns), **given}
-        imputer = _imputer(kinds, limits, seed, n_models, say, max_time, FITTING)
+        imputer = _imputer(kinds, limits, seed or 0, n_models, say, max_time, FITTING)
         imputer.fit(table)
     else:
+        if n_models != 1 or seed is not None:
+            raise SettingsError(
+                "--seed and --n-models are part of a model: leave them out, or refit"
+            )
         imputer = _loaded(model, say, max_time)
         if [known.name for known in imputer.schema_.columns] == list(table.names):
             columns = [table.column(i) for i in range(len(table.names))]
@@ -248,10 +255,11 @@ def score(
     """Estimate the log-density of the observed cells of each row: low ones are unusual."""
     say = _Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
-    scores = _loaded(model, say, None).score_samples(table)
+    imputer = _loaded(model, say, None)
+    scores = imputer.score_samples(table)
     lines = "log_density\n" + "".join(f"{value:.6f}\n" for value in scores)
     write_table(read_text(lines.encode()), output)
-    say.scored(scores, output)
+    say.scored(scores, imputer.events_, output)
 
 
 @app.command()
@@ -497,10 +505,15 @@ class _Speaker:
     def fitted(self, imputer: "MIWAEImputer", output: str) -> None:
         self._end(imputer, output, ["fitted"])
 
-    def scored(self, scores: Any, output: str) -> None:
-        self.data |= {"rows": len(scores), "mean_log_density": float(scores.mean())}
+    def scored(self, scores: Any, events: list[str], output: str) -> None:
+        self.data |= {
+            "events": list(events),
+            "rows": len(scores),
+            "mean_log_density": float(scores.mean()),
+        }
         if self.talks:
             where = "" if output == "-" else f" -> {output}"
+            sys.stderr.write("".join(f"{event}\n" for event in events))
             line = f"{len(scores)} rows, mean log-density {scores.mean():.4f}{where}\n"
             sys.stderr.write(line)
         self._write_json()

@@ -41,8 +41,6 @@ from miwae.training.settings import TrainingSettings
 
 __all__ = ["MIWAEImputer"]
 
-UNRELIABLE = 0.7  # Pareto's k
-
 
 class MIWAEImputer(TransformerMixin, BaseEstimator):
     """Complete tables with a deep latent variable model.
@@ -101,6 +99,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     n_features_in_: int
     models_: tuple[FittedModel, ...]
     settings_: TrainingSettings | None
+    architecture_: Architecture
     seed_: int
     incomplete_: tuple[int, ...]
 
@@ -193,6 +192,9 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 for model in self.models_
             )
         self.history_ = self.models_[0].history
+        self.events_ += [
+            event for model in self.models_ for event in model.events if event not in self.events_
+        ]
         return self
 
     def _start(self, columns: Sequence[Column]) -> Encoded:
@@ -207,6 +209,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         self._tell_what_stays(columns)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.models_, self.history_, self.settings_ = (), (), None
+        self.architecture_ = self._architecture()
         return encode(self.schema_, columns)
 
     def _tell_what_stays(self, columns: Sequence[Column]) -> None:
@@ -268,10 +271,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                     observation,
                     x[rows],
                     observed[rows],
-                    architecture=self._architecture(),
+                    architecture=self.architecture_,
                     settings=_within(self.settings_, share),
                     key=key,
                     callback=progress.training(i, self.n_models),
+                    copies_of=rows,
                     n_imputation_samples=self.n_imputation_samples if i == 0 else None,
                 )
             )
@@ -285,11 +289,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         if self.n_models == 1:
             return np.arange(n_rows)
         rng = np.random.default_rng([self.seed_, member])
-        rows = np.sort(rng.integers(n_rows, size=n_rows))
-        # Each column has to be seen at least once.
-        for column in np.flatnonzero(~observed[rows].any(axis=0)):
-            rows[rng.integers(n_rows)] = rng.choice(np.flatnonzero(observed[:, column]))
-        return rows
+        # Each column has to be seen at least once, so a row that sees it is not left to chance.
+        needed = np.unique([rng.choice(np.flatnonzero(seen)) for seen in observed.T])
+        drawn = rng.integers(n_rows, size=max(n_rows - len(needed), 0))
+        return np.sort(np.concatenate([needed, drawn]))[:n_rows]
 
     # ------------------------------------------------------------------ imputing
 
@@ -344,18 +347,24 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         require_at_least(1, n_imputations=n_imputations)
         table, columns, encoded = self._prepared(X)
         needed = self._needed(columns, encoded)
-        copies = np.repeat(encoded.x[None], n_imputations, axis=0)
+        copies: Any = [None] * n_imputations
         if needed.any():
             with self._asked("sampling") as model:
                 part = (encoded.x[needed], encoded.observed[needed])
-                copies[:, needed], report = model.draws(*part, n_imputations)
+                copies, report = model.draws(*part, n_imputations)
             self._tell_of_weights(report)
+        values = encoded.x.copy()
+
+        def fills_of(copy: Any) -> dict[int, Fill]:
+            if needed.any():
+                values[needed] = copy
+            return self._fills(columns, values)
+
         dropped = self._dropped()
         kept = [i for i in range(len(columns)) if i not in dropped]
         place = {position: i for i, position in enumerate(kept)}
         fills = [
-            {place[i]: fill for i, fill in self._fills(columns, copy).items() if i in place}
-            for copy in copies
+            {place[i]: fill for i, fill in fills_of(copy).items() if i in place} for copy in copies
         ]
         completable = [place[i] for i in kept if self.schema_.columns[i].kind != "identifier"]
         return MultiplyImputed(table.keep(kept), fills, completable=completable)
@@ -437,12 +446,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """
         _, columns, encoded = self._prepared(X)
         n_rows = len(encoded.x)
-        report = RowReport(
-            np.zeros(n_rows, np.int64),
-            np.full(n_rows, np.nan),
-            np.full(n_rows, np.nan),
-            np.zeros(n_rows, dtype=bool),
-        )
+        report = RowReport.empty(n_rows)
         needed = self._needed(columns, encoded)
         if needed.any():
             with self._asked("sampling") as model:
@@ -621,13 +625,12 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     def _tell_of_weights(self, report: RowReport) -> None:
         """Say how many rows had unreliable weights, and what was done."""
         n_again = int(report.smoothed.sum())
-        n_bad = int(np.sum(report.pareto_k > UNRELIABLE))
         if n_again == 0:
             return
         event = (
-            f"{n_again} of {len(report.smoothed)} incomplete rows had unreliable importance "
-            f"weights: more codes were drawn and their weights smoothed; {n_bad} still have "
-            "Pareto k above 0.7 (see diagnostics)"
+            f"{n_again} of {len(report.smoothed)} incomplete rows have unreliable importance "
+            "weights (Pareto k above 0.7 with all the codes they may have): their weights were "
+            "smoothed; see diagnostics"
         )
         if event not in self.events_:
             self.events_.append(event)

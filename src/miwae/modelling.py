@@ -52,6 +52,10 @@ __all__ = [
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100
 
+# Two programs per step use two cores, and take a second more to compile: for long runs.
+SHARDS = 2
+FEWEST_STEPS = 2_000
+
 # Seconds that compiling the training takes, more or less.
 COMPILATION = 8.0
 
@@ -60,7 +64,7 @@ CORE_ROWS = 5_000
 
 # Evaluations of held-out cells in a run, and how many may pass without improvement.
 EVALUATIONS = 20
-PATIENCE = 4
+PATIENCE = 6
 
 # Monte Carlo error of an imputation, in standard deviations of its column. Its square adds to the
 # squared error: half a percent of a column's variance.
@@ -158,6 +162,7 @@ def fit_model(
     key: Key[Array, ""],
     callback: Callable[[Progress], None] | None = None,
     n_imputation_samples: int | None = None,
+    copies_of: np.ndarray | None = None,
 ) -> FittedModel:
     """Fit the linear core, then the deep model that starts from it.
 
@@ -171,6 +176,8 @@ def fit_model(
         callback: told of the progress of training.
         n_imputation_samples: if given, what imputing these rows with so many codes will need is
             compiled along with the training.
+        copies_of: for each row of a bootstrap sample, which row it is a copy of: copies have the
+            same cells held out, or the others would give them away.
     """
     key_core, key_weights, key_fit = jax.random.split(key, 3)
     rows = _core_rows(observed, key_core)
@@ -192,6 +199,7 @@ def fit_model(
         key=key_fit,
         callback=callback,
         compilations=later,
+        copies_of=copies_of,
     )
     state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
     return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
@@ -394,6 +402,7 @@ class TableModel:
                     n_imputations=len(own),
                     keys=keys[rows],
                     settings=settings,
+                    scale=self.scale,
                     callback=self._told(done, i, len(x)),
                     deadline=self.deadline,
                 )
@@ -412,7 +421,8 @@ class TableModel:
         settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
         several = len(self.autoencoders) > 1
         # A mixture's quantiles are those of its members' pooled quantiles on a fine grid.
-        asked = tuple(i / 200 for i in range(1, 200)) if several else levels
+        fine = max(200, int(4 / min(min(level, 1 - level) for level in levels)))
+        asked = tuple(i / fine for i in range(1, fine)) if several else levels
         out = np.empty((len(levels), *x.shape), dtype=np.float32)
         for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
             parts = [
@@ -436,18 +446,20 @@ class TableModel:
         self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
     ) -> Float[np.ndarray, " N"]:
         """Estimated log p(x_obs) of each row, of the members' mixture."""
-        parts = [
-            log_likelihood(
-                autoencoder,
-                x,
-                observed,
-                key=key,
-                n_samples=self.n_samples,
-                callback=self._told(0, i, len(x)),
-            ).log_prob
-            for i, (autoencoder, key) in enumerate(self._members())
-        ]
-        return np.logaddexp.reduce(parts, axis=0) - np.log(len(parts))
+        n_members = len(self.autoencoders)
+        parts = np.empty((n_members, len(x)))
+        width = self.autoencoders[0].generative.observation.n_statistics
+        for rows, done in self._chunks(len(x), width):
+            for i, (autoencoder, key) in enumerate(self._members()):
+                parts[i, rows] = log_likelihood(
+                    autoencoder,
+                    x[rows],
+                    observed[rows],
+                    key=key,
+                    n_samples=self.n_samples,
+                    callback=self._told(done, i, len(x)),
+                ).log_prob
+        return np.logaddexp.reduce(parts, axis=0) - np.log(n_members)
 
     def _members(self) -> list[tuple[Autoencoder, Key[Array, ""]]]:
         return [(a, jax.random.fold_in(self.key, i)) for i, a in enumerate(self.autoencoders)]
@@ -503,6 +515,7 @@ def training_settings(
         max_steps=steps,
         max_seconds=max_seconds,
         schedule="cosine",
+        shards=SHARDS if steps >= FEWEST_STEPS else 1,
         evaluate_every=max(-(-steps // EVALUATIONS), 1),
         held_out=held_out,
         patience=PATIENCE if early_stopping else None,

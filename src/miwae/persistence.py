@@ -11,6 +11,7 @@ import numpy as np
 
 from miwae.errors import DataError, FileFormatError
 from miwae.modelling import Architecture, FittedModel, empty_model, observation_of
+from miwae.table.frames.shared import is_nothing
 from miwae.table.schema import KINDS, ColumnSchema, Schema
 from miwae.table.transforms import Transform
 from miwae.training.checkpoint import load_header, load_tree, save_tree
@@ -53,6 +54,7 @@ def save_imputer(path: str | Path, imputer: Any) -> None:
                 "seed_": imputer.seed_,
                 "output": getattr(imputer, "_sklearn_output_config", {}).get("transform"),
                 "settings_": _settings_of(imputer),
+                "architecture_": dataclasses.asdict(imputer.architecture_),
                 "histories": [
                     [tuple(record) for record in model.history] for model in imputer.models_
                 ],
@@ -71,8 +73,7 @@ def _portable(parameters: dict[str, Any]) -> dict[str, Any]:
     state, marks = parameters["random_state"], parameters["missing_values"]
     known = state is None or isinstance(state, int | np.integer)
     several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
-    plain = str | int | float | np.generic | None
-    kept = [mark for mark in (marks if several else [marks]) if isinstance(mark, plain)]
+    kept = [mark for mark in (marks if several else [marks]) if not is_nothing(mark)]
     return {
         **parameters,
         "random_state": state if known else None,
@@ -136,6 +137,7 @@ def _read_into(
     imputer.events_ = [str(event) for event in fitted["events_"]]
     imputer.seed_ = int(fitted["seed_"])
     imputer.settings_ = None if settings is None else TrainingSettings(**settings)
+    imputer.architecture_ = Architecture(**fitted["architecture_"])
     imputer.models_ = _models(path, imputer, fitted["histories"])
     imputer.history_ = imputer.models_[0].history if imputer.models_ else ()
 
@@ -146,9 +148,7 @@ def _models(
     if not histories:
         load_tree(path, ())
         return ()
-    architecture = Architecture(
-        n_latent=imputer.n_latent, n_hidden=imputer.n_hidden, n_layers=imputer.n_layers
-    )
+    architecture = imputer.architecture_
     observation = observation_of(imputer.schema_)
     sizes = (observation.n_inputs, observation.n_parameters)
     _require_plausible(path, architecture, *sizes, len(histories))

@@ -170,6 +170,7 @@ def impute_multiple(
     key: Key[Array, ""] | None = None,
     keys: Key[Array, " N"] | None = None,
     settings: SamplingSettings | None = None,
+    scale: Float[np.ndarray, " S"] | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
 ) -> MultipleImputation:
@@ -187,6 +188,7 @@ def impute_multiple(
         keys: those keys themselves, for a caller who passes rows in several chunks, from
             `row_keys(key, ..., tell_duplicates_apart=True)` of all of them.
         settings: how long to sample.
+        scale: unit of the tolerance for each statistic; by default 1, for standardised data.
         callback: told how many rows are finished, and of how many.
         deadline: by `time.monotonic()`; after it no row gets more than the block it is at.
     """
@@ -207,6 +209,7 @@ def impute_multiple(
             own,
             dataclasses.replace(settings, min_ess=enough),
             product=Draws(n_imputations),
+            scale=scale,
             callback=callback,
             deadline=deadline,
         )

@@ -74,16 +74,18 @@ class WeightedMeans(eqx.Module):
 
         def add(sums: Array, block: tuple[Array, Array, Array]) -> tuple[Array, None]:
             z, w, number = block
-            h = self.statistic(_block(codes, z, number))
+            h = self.statistic(_block(codes, z, number)) - centre[None]
             w = w[..., None]
             terms = [w * h, w**2 * h, w**2 * h**2]
             return sums + jnp.stack([jnp.sum(term, axis=0) for term in terms]), None
 
-        shape = jax.eval_shape(self.statistic, _block(codes, z[0], numbers[0])).shape
-        mean, w2h, w2h2 = jax.lax.scan(add, jnp.zeros((3, *shape[1:])), (z, weights, numbers))[0]
+        # Sums of squares cancel unless they are taken near the mean.
+        centre = jnp.mean(self.statistic(_block(codes, z[0], numbers[0])), axis=0)
+        start = jnp.zeros((3, *centre.shape))
+        mean, w2h, w2h2 = jax.lax.scan(add, start, (z, weights, numbers))[0]
         w2 = jnp.sum(weights**2, axis=(0, 1))[:, None]
         squares = w2h2 - 2 * mean * w2h + mean**2 * w2
-        return Means(mean, jnp.sqrt(jnp.maximum(squares, 0.0)))
+        return Means(centre + mean, jnp.sqrt(jnp.maximum(squares, 0.0)))
 
 
 class Draws(eqx.Module):

@@ -148,6 +148,7 @@ class _Rows(NamedTuple):
     observed: Bool[Array, "B D"]
     key: Key[Array, " B"]
     running: Running
+    to_the_end: Bool[Array, " B"]  # its weights are unreliable: it gets all codes it may have
 
 
 class _Slots(NamedTuple):
@@ -184,6 +185,8 @@ def _enough(
     # Without a tolerance it is negative, and nothing settles a row, not even nothing to judge.
     settled = jnp.all(error <= patience.tolerance, axis=1) & (patience.tolerance >= 0)
     settled &= running.effective_sample_size() >= patience.min_ess
+    # After a deadline the tolerance is infinite, and nobody has to go on.
+    settled &= ~rows.to_the_end | jnp.isinf(patience.tolerance)
     return settled | (running.count >= n_samples)
 
 
@@ -291,11 +294,13 @@ class _Finished:
         self.product: PyTree = None
         self.count = 0
 
-    def add(self, rows: np.ndarray, estimates: _Estimates, *, smooth: bool) -> None:
-        """Take in a group of rows; those of padding are left out."""
+    def add(
+        self, rows: np.ndarray, places: np.ndarray, estimates: _Estimates, *, smooth: bool
+    ) -> None:
+        """Take in some rows of a group."""
         report = self.sampled.report
         for into, out in zip((*self.sampled[:3], *report[:3]), estimates, strict=True):
-            into[rows] = np.asarray(out)[: len(rows)]
+            into[rows] = np.asarray(out)[places]
         report.smoothed[rows] = smooth & (report.pareto_k[rows] > UNRELIABLE)
         self.count += len(rows)
 
@@ -311,7 +316,8 @@ class _Finished:
 def _fresh(
     x: np.ndarray, observed: np.ndarray, keys: Key[Array, " N"], held: np.ndarray, empty: Running
 ) -> _Rows:
-    return _Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty)
+    nobody = jnp.asarray(np.zeros(len(held), dtype=bool))
+    return _Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty, nobody)
 
 
 def _start(
@@ -427,9 +433,10 @@ def sample_rows(
             jnp.asarray(wanted),
         )
         done = np.flatnonzero(np.asarray(enough) & active)
+        to_the_end = np.array(slots.rows.to_the_end)
         for first in range(0, len(done), GROUP):
             places = done[first : first + GROUP]
-            _finish(
+            unfinished = _finish(
                 finished,
                 slots,
                 autoencoder,
@@ -438,8 +445,13 @@ def sample_rows(
                 settings,
                 product,
                 only_smoothed=only_smoothed,
+                late=late,
             )
-        in_slot[done] = -1
+            in_slot[places[~unfinished]] = -1
+            to_the_end[places] = unfinished
+        slots = slots._replace(
+            rows=slots.rows._replace(to_the_end=jnp.asarray(to_the_end & (in_slot >= 0)))
+        )
         if callback is not None:
             callback(finished.count, n_rows)
     return finished.sampled._replace(product=finished.product)
@@ -455,14 +467,25 @@ def _finish(
     product: Callable[[Codes], PyTree] | None,
     *,
     only_smoothed: bool,
-) -> None:
-    """Use the codes of a group of finished rows, padded to the size of a group."""
+    late: bool,
+) -> Bool[np.ndarray, " G"]:
+    """Use the codes of a group of finished rows, padded to the size of a group.
+
+    Returns:
+        True for rows that have to go on after all: their weights are unreliable, and they may have
+        more codes.
+    """
     chosen = jnp.asarray(np.resize(places, GROUP))
-    finished.add(rows, _estimates(slots, chosen), smooth=settings.smooth)
-    smooth = finished.sampled.report.smoothed[rows]
-    wanted = smooth if only_smoothed else np.ones(len(rows), dtype=bool)
-    if product is None or not wanted.any():
-        return
-    unreliable = jnp.asarray(np.resize(smooth, GROUP))
-    result = _used(slots, autoencoder, product, chosen, unreliable)
-    finished.add_product(rows[wanted], np.flatnonzero(wanted), result)
+    estimates = _estimates(slots, chosen)
+    unreliable = np.asarray(estimates.pareto_k)[: len(rows)] > UNRELIABLE
+    unreliable &= settings.smooth
+    unfinished = unreliable & (np.asarray(estimates.count)[: len(rows)] < settings.n_samples)
+    unfinished &= settings.tolerance is not None and not late
+    ready = np.flatnonzero(~unfinished)
+    finished.add(rows[ready], ready, estimates, smooth=settings.smooth)
+    wanted = np.flatnonzero(~unfinished & (unreliable | (not only_smoothed)))
+    if product is not None and len(wanted):
+        padded = jnp.asarray(np.resize(unreliable, GROUP))
+        result = _used(slots, autoencoder, product, chosen, padded)
+        finished.add_product(rows[wanted], wanted, result)
+    return unfinished

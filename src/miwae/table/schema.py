@@ -1,6 +1,7 @@
 """Column kinds: what each column of a table is taken for, and why."""
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -335,9 +336,9 @@ def _are_counts(x: Float[np.ndarray, " N"]) -> bool:
     """Whether whole numbers look like the number of events: zeros, and a large variance."""
     if x.min() < 0 or x.max() > MOST_COUNTED or np.mean(x == 0) < ZEROS:
         return False
-    # In integers, so that neither rounding nor the order of rows decides: n sum x^2 - (sum x)^2.
-    n, total = len(x), int(x.sum())
-    return n * int(np.sum(x.astype(np.int64) ** 2)) - total**2 >= n * total
+    # In exact sums, so that neither rounding nor the order of rows decides: n sum x^2 - (sum x)^2.
+    n, total = len(x), int(math.fsum(x))
+    return n * int(math.fsum(x * x)) - total**2 >= n * total
 
 
 def _ordered(column: Column, order: str) -> Column:

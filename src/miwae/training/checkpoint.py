@@ -78,6 +78,8 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
             yield file, header
     except FileFormatError:
         raise
+    except OSError as error:
+        raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
     # A ValueError is bad JSON, bad text, or a number with too many digits.
     except (SafetensorError, KeyError, ValueError, RecursionError, MemoryError) as error:
         raise FileFormatError(f"{path} is truncated or not a miwae file: {error}") from error

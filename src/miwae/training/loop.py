@@ -85,11 +85,16 @@ def _evaluation(
     settings: TrainingSettings,
     rng: np.random.Generator,
     key: Key[Array, ""],
+    copies_of: np.ndarray | None,
 ) -> tuple[_Evaluation | None, Bool[np.ndarray, "N D"]]:
     """Hold cells out; return them and the cells that training may see."""
     if settings.held_out == 0:
         return None, observed
-    held = hold_out(observed, settings.held_out, rng)
+    if copies_of is None:
+        held = hold_out(observed, settings.held_out, rng)
+    else:
+        _, first, inverse = np.unique(copies_of, return_index=True, return_inverse=True)
+        held = hold_out(observed[first], settings.held_out, rng)[inverse]
     if not held.any():
         return None, observed
     rows = np.flatnonzero(held.any(axis=1))
@@ -171,6 +176,7 @@ def fit(
     callback: Callable[[Progress], None] | None = None,
     checkpoint: str | Path | None = None,
     compilations: Sequence[Callable[[], object]] = (),
+    copies_of: np.ndarray | None = None,
 ) -> Fitted:
     """Train an autoencoder on incomplete rows.
 
@@ -184,6 +190,8 @@ def fit(
         checkpoint: a file written after each evaluation. Where it exists, the run goes on from it
             and ends where it would have ended without the interruption, bit for bit.
         compilations: of programs that will be needed later, run while the training is compiled.
+        copies_of: for each row, which row it is a copy of, if some are: they have the same cells
+            held out.
 
     Returns:
         The best state by held-out cells (or the last, where none are held out), and the history.
@@ -197,7 +205,7 @@ def fit(
     require_trainable(seen)
     key_state, key_hold, key_score = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
-    evaluation, remaining = _evaluation(values, seen, settings, rng, key_score)
+    evaluation, remaining = _evaluation(values, seen, settings, rng, key_score, copies_of)
     state = initial_state(autoencoder, settings, key_state, len(values))
     history: list[Record] = []
     fingerprint = _fingerprint(values, seen, key)

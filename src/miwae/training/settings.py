@@ -19,6 +19,10 @@ class TrainingSettings:
         estimator: of the gradient: "dreg", "path" or "standard".
         trained: "all", or "amortizer" to keep the generative model as it is.
         n_samples: K, codes per row and step.
+        shards: parts that a batch is cut into, whose programs do not depend on each other: XLA's
+            CPU runtime then runs them on two cores, where it leaves one idle on matrices of this
+            size. A setting, not the number of the machine's cores, so that results do not depend
+            on where they are computed.
         batch_size: rows per step; at most the number of rows is used.
         max_steps: gradient steps in all.
         max_seconds: stop at the next evaluation after this time, None for no limit.
@@ -48,6 +52,7 @@ class TrainingSettings:
     estimator: str = "dreg"
     trained: str = "all"
     n_samples: int = 20
+    shards: int = 2
     batch_size: int = 64
     max_steps: int = 2_000
     max_seconds: float | None = None
@@ -71,6 +76,7 @@ class TrainingSettings:
         require_at_least(
             1,
             n_samples=self.n_samples,
+            shards=self.shards,
             batch_size=self.batch_size,
             max_steps=self.max_steps,
             evaluate_every=self.evaluate_every,

@@ -14,12 +14,7 @@ from miwae.training.state import TrainingState, optimizer
 
 __all__ = ["Advanced", "Batch", "advance", "step_on"]
 
-# A batch is cut into two halves whose programs do not depend on each other: XLA's CPU runtime then
-# runs them on two cores, where it leaves one idle on matrices of this size. The number is fixed,
-# not that of the machine's cores, so that results do not depend on where they are computed.
-SHARDS = 2
 SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
-FEWEST_STEPS = 2_000  # below, a second more of compilation does not pay
 
 
 SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; steps never come so far
@@ -45,8 +40,8 @@ def _gradient(
     autoencoder: Autoencoder, batch: Batch, key: Key[Array, ""], settings: TrainingSettings
 ) -> BoundGradient:
     n_rows = batch.x.shape[0]
-    worthwhile = n_rows >= SHARDS * SMALLEST_SHARD and settings.max_steps >= FEWEST_STEPS
-    shards = SHARDS if worthwhile and n_rows % SHARDS == 0 else 1
+    wanted = settings.shards
+    shards = wanted if n_rows % wanted == 0 and n_rows >= wanted * SMALLEST_SHARD else 1
     keys = jax.random.split(key, shards)
     parts = [
         bound_and_gradient(

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Int, UInt8
 
 from miwae.errors import DataError
 from miwae.table.base import Column
+from miwae.table.frames.shared import is_nothing
 from miwae.table.text.records import QUOTE
 from miwae.table.text.spans import Spans, span_bytes
 from miwae.table.text.times import TimeStyle, parsed_times
@@ -104,6 +105,8 @@ class Missing:
         """With the values that a caller calls missing: compared as text and as numbers."""
         words, numbers = set(self.words), set(self.numbers)
         for value in values:
+            if is_nothing(value):  # missing in every library, but not a word in a text
+                continue
             words.add(str(value).strip())
             if isinstance(value, bool | np.bool_):
                 continue
