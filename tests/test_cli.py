@@ -779,7 +779,7 @@ def test_an_interrupt_in_training_leaves_nothing_behind(interrupted):
 
 def test_an_interrupt_exits_with_1_and_says_so(interrupted):
     assert interrupted.run.code == 1
-    assert interrupted.run.stderr.endswith("miwae: interrupted; nothing was written\n")
+    assert interrupted.run.stderr.endswith("miwae: interrupted; no output was written\n")
 
 
 @pytest.mark.slow

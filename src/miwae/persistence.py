@@ -43,7 +43,9 @@ def save_imputer(path: str | Path, imputer: Any) -> None:
     """
     header = {
         "kind": KIND,
-        "parameters": _plain(_portable(imputer.get_params(deep=False))),
+        "parameters": _plain(
+            _portable(imputer.get_params(deep=False)) | dataclasses.asdict(imputer.architecture_)
+        ),
         "schema": [_plain(dataclasses.asdict(column)) for column in imputer.schema_.columns],
         "fitted": _plain(
             {
@@ -54,7 +56,6 @@ def save_imputer(path: str | Path, imputer: Any) -> None:
                 "seed_": imputer.seed_,
                 "output": getattr(imputer, "_sklearn_output_config", {}).get("transform"),
                 "settings_": _settings_of(imputer),
-                "architecture_": dataclasses.asdict(imputer.architecture_),
                 "histories": [
                     [tuple(record) for record in model.history] for model in imputer.models_
                 ],
@@ -73,7 +74,8 @@ def _portable(parameters: dict[str, Any]) -> dict[str, Any]:
     state, marks = parameters["random_state"], parameters["missing_values"]
     known = state is None or isinstance(state, int | np.integer)
     several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
-    kept = [mark for mark in (marks if several else [marks]) if not is_nothing(mark)]
+    writable = lambda m: m is None or isinstance(m, float) or not is_nothing(m)  # noqa: E731
+    kept = [mark for mark in (marks if several else [marks]) if writable(mark)]
     return {
         **parameters,
         "random_state": state if known else None,
@@ -137,7 +139,9 @@ def _read_into(
     imputer.events_ = [str(event) for event in fitted["events_"]]
     imputer.seed_ = int(fitted["seed_"])
     imputer.settings_ = None if settings is None else TrainingSettings(**settings)
-    imputer.architecture_ = Architecture(**fitted["architecture_"])
+    # Those that it was fitted with, which may have been set to others since.
+    sizes = {field.name: parameters[field.name] for field in dataclasses.fields(Architecture)}
+    imputer.architecture_ = Architecture(**sizes)
     imputer.models_ = _models(path, imputer, fitted["histories"])
     imputer.history_ = imputer.models_[0].history if imputer.models_ else ()
 
