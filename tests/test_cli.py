@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 COMMANDS = ("impute", "fit", "score", "inspect", "demo")
@@ -242,6 +244,24 @@ def test_na_adds_words_that_mean_missing():
     assert [column["missing"] for column in data["columns"]] == [3, 1]
 
 
+def test_na_reaches_numbers_in_files_that_have_types(tmp_path):
+    pa_table = pa.table({"a": [-999.0, 1.5, 2.5], "b": [1, -999, 3], "c": ["-999", "x", None]})
+    pq.write_table(pa_table, tmp_path / "x.parquet")
+    data = inspected(tmp_path / "x.parquet", "--na", "-999")
+    assert {c["name"]: c["missing"] for c in data["columns"]} == {"a": 1, "b": 1, "c": 2}
+
+
+def test_na_is_also_the_number_it_means():
+    data = inspected("-", "--na", "-999", stdin=b"a,b\n-999.0,1\n-999,2\n3.5,3\n")
+    assert data["columns"][0]["missing"] == 2
+
+
+def test_only_text_comes_without_a_header(tmp_path):
+    pq.write_table(pa.table({"a": [1.0, 2.0]}), tmp_path / "x.parquet")
+    run = miwae("inspect", tmp_path / "x.parquet", "--no-header")
+    assert_fails(run, 2, "--no-header is for text files")
+
+
 def test_only_na_takes_no_other_word_as_missing():
     table = b"x,y\nNA,1\nnil,2\nGB,3\nNA,\n"
     data = inspected("-", "--only-na", "--na", "nil", stdin=table)
@@ -371,6 +391,12 @@ def test_an_output_directory_that_does_not_exist_is_named(tmp_path):
     run = miwae("impute", "-", "-o", output, "-q", stdin=CONSTANT)
     assert_fails(run, 1, f"cannot write {output}", "No such file or directory")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_model_that_cannot_be_written_is_not_trained(tmp_path):
+    output = tmp_path / "nowhere" / "m"
+    run = miwae("fit", "-", "-o", output, stdin=b"a,b\n1,2\n1,\n")
+    assert_fails(run, 1, f"cannot write {output}", "No such file or directory")
 
 
 FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")

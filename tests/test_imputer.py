@@ -29,6 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from miwae import MIWAEImputer, MultiplyImputed
 from miwae.errors import DataError, DataWarning, FileFormatError, MiwaeError, SettingsError
+from miwae.table.text import read_text
 
 NAN = float("nan")
 
@@ -1595,3 +1596,12 @@ def test_wrong_shapes_and_types_are_refused(saved, tmp_path):
     changed = copy.deepcopy(table)
     changed[names[0]]["shape"] = [2**40, 2**20]
     refuse(tmp_path / "model", joined(changed, body))
+
+
+def test_codes_learned_as_text_are_text_in_rows_that_look_like_numbers():
+    lines = ["01234,1.0", "20095,", ",3.5", "01234,1.5", "20095,2.5", "33000,4.0"]
+    learned = read_text(("zip,size\n" + "\n".join(lines * 3) + "\n").encode())
+    imputer = MIWAEImputer(column_kinds={"zip": "categorical"}).fit(learned)
+    filled = imputer.transform(read_text(b"zip,size\n20095,\n33000,2.0\n,2.5\n"))
+    assert filled.texts(0)[:2] == ["20095", "33000"]
+    assert filled.texts(0)[2] in {"01234", "20095", "33000"}

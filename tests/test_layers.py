@@ -19,6 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"modelling", "progress"}),
     frozenset({"persistence"}),
     frozenset({"imputer"}),
+    frozenset({"telling"}),
     frozenset({"cli"}),
 )
 

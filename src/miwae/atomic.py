@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from miwae.errors import MiwaeError
 
-__all__ = ["write_atomically"]
+__all__ = ["require_directory", "write_atomically"]
 
 
 def _mode(path: str) -> int | None:
@@ -52,6 +52,21 @@ def _replace(path: str, mode: int | None, write: Callable[[BinaryIO], None]) -> 
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def require_directory(path: str) -> None:
+    """Find out, before long work, whether its result can be put there at all.
+
+    Raises:
+        MiwaeError: there is no such directory, or it may not be written to.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        return  # a device, a pipe, or what writing will refuse
+    directory = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(directory):
+        raise MiwaeError(f"cannot write {path}: No such file or directory: {directory}")
+    if not os.access(directory, os.W_OK):
+        raise MiwaeError(f"cannot write {path}: the directory {directory} may not be written to")
 
 
 def write_atomically(path: str, write: Callable[[BinaryIO], None]) -> None:

@@ -14,15 +14,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from miwae.atomic import require_directory
 from miwae.errors import DataError, DataWarning, MiwaeError, SettingsError
 from miwae.table.base import AbstractTable, Column
 from miwae.table.files import read_table, require_writable, write_table
 from miwae.table.inspection import Inspection, as_data, inspect_columns
 from miwae.table.schema import infer_schema
 from miwae.table.text import DEFAULT_NA, TextTable, read_text
+from miwae.telling import (
+    STARTED,
+    Speaker,
+    console_on,
+    print_cells,
+    print_inspection,
+    print_patterns,
+    words_taken,
+)
 
 if TYPE_CHECKING:
     from miwae.imputer import MIWAEImputer
@@ -79,9 +87,6 @@ MaxTime = Annotated[
 Models = Annotated[
     int, typer.Option(metavar="N", help="Models to fit; several for proper multiple imputation.")
 ]
-
-STARTED = time.monotonic()
-
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
@@ -168,30 +173,31 @@ def impute(
 ) -> None:
     """Fill the holes of a table; observed cells stay as they are, character for character."""
     _require_time(max_time)
-    say = _Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
+    say = Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
     given, limits = _settings(kind, "--kind"), _limits(bounds)
     if model is not None and (given or limits):
         raise SettingsError("--kind and --bounds are part of a model: leave them out, or refit")
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
     require_writable(table, output)
     if model is None:
-        inspection, columns = _inspect(table, given, limits)
+        inspection, columns = _inspect(table, given, limits, _marks(na))
         say.inspection(source, table, inspection)
         if inspection.n_missing == 0 and not n_imputations:
             write_table(table, output)
             say.nothing_missing(output)
             return
         kinds = {**_left_alone(columns), **given}
-        imputer = _imputer(kinds, limits, seed or 0, n_models, say, max_time, FITTING)
+        marks = _marks(na)
+        imputer = _imputer(kinds, limits, marks, seed or 0, n_models, say, max_time, FITTING)
         imputer.fit(table)
     else:
         if n_models != 1 or seed is not None:
             raise SettingsError(
                 "--seed and --n-models are part of a model: leave them out, or refit"
             )
-        imputer = _loaded(model, say, max_time)
+        imputer = _loaded(model, _marks(na), say, max_time)
+        columns = _columns(table, _marks(na))
         if [known.name for known in imputer.schema_.columns] == list(table.names):
-            columns = [table.column(i) for i in range(len(table.names))]
             say.inspection(source, table, inspect_columns(columns, imputer.schema_))
     imputer.set_params(max_time=_left(max_time))
     if n_imputations:
@@ -199,7 +205,7 @@ def impute(
     else:
         result = imputer.transform(table)
     write_table(_as_table(result), output)
-    say.imputed(table, imputer, output, n_imputations)
+    say.imputed(columns, imputer, output, n_imputations)
 
 
 @app.command()
@@ -225,13 +231,14 @@ def fit(
     _require_time(max_time)
     if output == "-":
         raise SettingsError("a model goes to a file, not to standard output: -o MODEL")
-    say = _Speaker(as_json=as_json, quiet=quiet, to_stdout=True)
+    require_directory(output)
+    say = Speaker(as_json=as_json, quiet=quiet, to_stdout=True)
     given, limits = _settings(kind, "--kind"), _limits(bounds)
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
-    inspection, columns = _inspect(table, given, limits)
+    inspection, columns = _inspect(table, given, limits, _marks(na))
     say.inspection(source, table, inspection)
     kinds = {**_left_alone(columns), **given}
-    imputer = _imputer(kinds, limits, seed, n_models, say, max_time, 0.9)
+    imputer = _imputer(kinds, limits, _marks(na), seed, n_models, say, max_time, 0.9)
     imputer.fit(table)
     imputer.save(output)
     say.fitted(imputer, output)
@@ -253,9 +260,9 @@ def score(
     quiet: Quiet = False,
 ) -> None:
     """Estimate the log-density of the observed cells of each row: low ones are unusual."""
-    say = _Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
+    say = Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
-    imputer = _loaded(model, say, None)
+    imputer = _loaded(model, _marks(na), say, None)
     scores = imputer.score_samples(table)
     lines = "log_density\n" + "".join(f"{value:.6f}\n" for value in scores)
     write_table(read_text(lines.encode()), output)
@@ -276,14 +283,14 @@ def inspect(
 ) -> None:
     """Print what each column is taken for and what is missing. Nothing is trained."""
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
-    inspection, _ = _inspect(table, _settings(kind, "--kind"), _limits(bounds))
+    inspection, _ = _inspect(table, _settings(kind, "--kind"), _limits(bounds), _marks(na))
     if as_json:
-        data = {"file": source, "taken_as_missing": _words(table), **as_data(inspection)}
+        data = {"file": source, "taken_as_missing": words_taken(table), **as_data(inspection)}
         sys.stdout.write(json.dumps(data, indent=2) + "\n")
         return
-    console = _console(sys.stdout)
-    _print_inspection(console, source, table, inspection)
-    _print_patterns(console, inspection)
+    console = console_on(sys.stdout)
+    print_inspection(console, source, table, inspection)
+    print_patterns(console, inspection)
 
 
 @app.command()
@@ -299,19 +306,19 @@ def demo(
     packaged = resources.files("miwae.data") / "penguins.csv"
     with resources.as_file(packaged) as path:
         shutil.copyfile(path, source)
-    say = _Speaker(as_json=False, quiet=False, to_stdout=True)
+    say = Speaker(as_json=False, quiet=False, to_stdout=True)
     table = read_table(str(source))
-    inspection, columns = _inspect(table, {}, {})
+    inspection, columns = _inspect(table, {}, {}, ())
     say.inspection(str(source), table, inspection)
-    imputer = _imputer({}, {}, seed, 1, say, None, 1.0).fit(table)
+    imputer = _imputer({}, {}, (), seed, 1, say, None, 1.0).fit(table)
     completed = directory / "completed.csv"
     result = imputer.transform(table)
     write_table(result, str(completed))
     lower, upper = imputer.interval(table, level=0.9)
     model = directory / "penguins.miwae"
     imputer.save(model)
-    console = _console(sys.stdout)
-    _print_cells(console, table, columns, result, lower, upper)
+    console = console_on(sys.stdout)
+    print_cells(console, table, columns, result, lower, upper)
     console.print(f"the table as it was   {source}")
     console.print(f"the completed table   {completed}")
     console.print(f"the model             {model}   (miwae impute OTHER.csv --model {model})")
@@ -334,9 +341,12 @@ def _read(
     if encoding is not None and not _is_encoding(encoding):
         raise SettingsError(f"--encoding {encoding!r} is not known; try utf-8 or latin-1")
     words = (*(() if only_na else DEFAULT_NA), *(na or ()))
-    return read_table(
+    table = read_table(
         source, delimiter=delimiter, encoding=encoding, na_words=words, header=header
     )
+    if not header and not isinstance(table, TextTable):
+        raise SettingsError("--no-header is for text files: in others columns have names")
+    return table
 
 
 def _is_encoding(name: str) -> bool:
@@ -377,13 +387,31 @@ def _limits(pairs: list[str] | None) -> dict[str, tuple[float | None, float | No
 
 
 def _inspect(
-    table: AbstractTable, kinds: Mapping[str, str], bounds: Mapping[str, Any]
+    table: AbstractTable,
+    kinds: Mapping[str, str],
+    bounds: Mapping[str, Any],
+    marks: tuple[Any, ...],
 ) -> tuple[Inspection, list[Column]]:
-    columns = [table.column(i) for i in range(len(table.names))]
+    columns = _columns(table, marks)
     if not columns or not len(columns[0].missing):
         raise DataError("the table has no rows")
     schema = infer_schema(columns, column_kinds=kinds, bounds=bounds)
     return inspect_columns(columns, schema), columns
+
+
+def _marks(na: list[str] | None) -> tuple[Any, ...]:
+    """The words of --na, also as the numbers that they may be in a file that has types."""
+    numbers = []
+    for word in na or ():
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            continue
+    return (*(na or ()), *numbers)
+
+
+def _columns(table: AbstractTable, marks: tuple[Any, ...]) -> list[Column]:
+    return [table.column(i, marks) for i in range(len(table.names))]
 
 
 def _left_alone(columns: list[Column]) -> dict[str, str]:
@@ -405,9 +433,10 @@ def _left(max_time: float | None) -> float | None:
 def _imputer(
     kinds: Mapping[str, str],
     bounds: Mapping[str, Any],
+    marks: tuple[Any, ...],
     seed: int,
     n_models: int,
-    say: "_Speaker",
+    say: "Speaker",
     max_time: float | None,
     share: float,
 ) -> "MIWAEImputer":
@@ -418,6 +447,7 @@ def _imputer(
     return MIWAEImputer(
         column_kinds=dict(kinds) or None,
         bounds=dict(bounds) or None,
+        missing_values=list(marks) or float("nan"),
         random_state=seed,
         n_models=n_models,
         max_time=limit,
@@ -425,7 +455,9 @@ def _imputer(
     )
 
 
-def _loaded(model: str, say: "_Speaker", max_time: float | None) -> "MIWAEImputer":
+def _loaded(
+    model: str, marks: tuple[Any, ...], say: "Speaker", max_time: float | None
+) -> "MIWAEImputer":
     if not Path(model).is_file():
         raise DataError(f"there is no model {model}: make one with 'miwae fit IN -o {model}'")
     from miwae.imputer import MIWAEImputer
@@ -433,6 +465,10 @@ def _loaded(model: str, say: "_Speaker", max_time: float | None) -> "MIWAEImpute
     _prepare_compiler()
     imputer = MIWAEImputer.load(model)
     imputer.events_ = []  # those of fitting have been told when it was fitted
+    if marks:
+        learned = imputer.missing_values
+        several = learned if isinstance(learned, list) else [learned]
+        imputer.set_params(missing_values=[*several, *marks])
     return imputer.set_params(verbose=int(say.talks), max_time=_left(max_time))
 
 
@@ -444,171 +480,6 @@ def _prepare_compiler() -> None:
         enable_compilation_cache()
     except OSError as error:
         sys.stderr.write(f"miwae: compiled programs are not kept: {error}\n")
-
-
-# ---------------------------------------------------------------------- what is said
-
-
-def _console(stream: Any) -> Console:
-    """Wide enough for a table where there is no terminal whose width would be known."""
-    return Console(
-        file=stream,
-        highlight=False,
-        # Names of columns and files are not markup.
-        markup=False,
-        emoji=False,
-        width=None if stream.isatty() else 110,
-    )
-
-
-class _Speaker:
-    """Tells what happens, as text on standard error, or at the end as one JSON document.
-
-    The document goes to standard output, unless that is where the table goes.
-    """
-
-    def __init__(self, *, as_json: bool, quiet: bool, to_stdout: bool) -> None:
-        self.talks = not as_json and not quiet
-        self.as_json = as_json
-        self.stream = sys.stdout if to_stdout else sys.stderr
-        self.data: dict[str, Any] = {}
-
-    def inspection(self, source: str, table: AbstractTable, inspection: Inspection) -> None:
-        self.data |= {"file": source, "taken_as_missing": _words(table), **as_data(inspection)}
-        if self.talks:
-            _print_inspection(_console(sys.stderr), source, table, inspection)
-
-    def imputed(
-        self, table: AbstractTable, imputer: "MIWAEImputer", output: str, n_imputations: int
-    ) -> None:
-        counts = {
-            known.name: int(table.column(i).missing.sum())
-            for i, known in enumerate(imputer.schema_.columns)
-        }
-        left = {
-            known.name: counts[known.name]
-            for known in imputer.schema_.columns
-            if known.kind in ("identifier", "empty") and counts[known.name]
-        }
-        self.data["filled_cells"] = sum(counts.values()) - sum(left.values())
-        self.data["left_missing"] = left
-        self.data["imputations"] = n_imputations
-        what = f"{n_imputations} imputations of " if n_imputations else "filled "
-        lines = [f"{what}{self.data['filled_cells']} cells"]
-        lines += [f"{count} cells of {name!r} stay missing" for name, count in left.items()]
-        self._end(imputer, output, lines)
-
-    def nothing_missing(self, output: str) -> None:
-        self.data |= {"filled_cells": 0, "left_missing": {}, "imputations": 0, "events": []}
-        self._closed(output, ["nothing is missing: the table is as it was"])
-
-    def fitted(self, imputer: "MIWAEImputer", output: str) -> None:
-        self._end(imputer, output, ["fitted"])
-
-    def scored(self, scores: Any, events: list[str], output: str) -> None:
-        self.data |= {
-            "events": list(events),
-            "rows": len(scores),
-            "mean_log_density": float(scores.mean()),
-        }
-        if self.talks:
-            where = "" if output == "-" else f" -> {output}"
-            sys.stderr.write("".join(f"{event}\n" for event in events))
-            line = f"{len(scores)} rows, mean log-density {scores.mean():.4f}{where}\n"
-            sys.stderr.write(line)
-        self._write_json()
-
-    def _end(self, imputer: "MIWAEImputer", output: str, lines: list[str]) -> None:
-        self.data["events"] = list(imputer.events_)
-        if self.talks:
-            # What each column was taken for has been said before.
-            kinds = {f"column {known.name!r} is {known.kind}" for known in imputer.schema_.columns}
-            events = [e for e in imputer.events_ if e.rpartition(": ")[0] not in kinds]
-            sys.stderr.write("".join(f"{event}\n" for event in events))
-        self._closed(output, lines)
-
-    def _closed(self, output: str, lines: list[str]) -> None:
-        seconds = time.monotonic() - STARTED
-        self.data["seconds"] = round(seconds, 2)
-        self.data["output"] = None if output == "-" else output
-        if self.talks:
-            where = "" if output == "-" else f" -> {output}"
-            sys.stderr.write("; ".join(lines) + f" in {seconds:.1f} s{where}\n")
-        self._write_json()
-
-    def _write_json(self) -> None:
-        if self.as_json:
-            self.stream.write(json.dumps(self.data, indent=2) + "\n")
-            self.stream.flush()
-
-
-def _words(table: AbstractTable) -> dict[str, int] | None:
-    """Which words of a text were taken as missing."""
-    return table.missing_words() if isinstance(table, TextTable) else None
-
-
-def _print_inspection(
-    console: Console, source: str, table: AbstractTable, inspection: Inspection
-) -> None:
-    share = inspection.n_missing / max(inspection.n_cells, 1)
-    words = _words(table)
-    taken = ""
-    if words:
-        taken = ": " + ", ".join(f'"{word}" {count} times' for word, count in words.items())
-    console.print(
-        f"{'standard input' if source == '-' else source}: {inspection.n_rows} rows, "
-        f"{len(inspection.columns)} columns, {inspection.n_missing} cells missing "
-        f"({share:.1%}){taken}",
-        soft_wrap=True,
-    )
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("column", "kind"):
-        view.add_column(name, no_wrap=True)
-    view.add_column("missing", justify="right", no_wrap=True)
-    view.add_column("", justify="right", no_wrap=True)
-    view.add_column("because")
-    for column in inspection.columns:
-        share = column.n_missing / max(inspection.n_rows, 1)
-        percent = f"{share:.1%}" if column.n_missing else ""
-        view.add_row(column.name, column.kind, str(column.n_missing), percent, column.reason)
-    console.print(view)
-    for hint in inspection.hints:
-        console.print(f"{hint} If so: --na VALUE", soft_wrap=True)
-
-
-def _print_patterns(console: Console, inspection: Inspection) -> None:
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    view.add_column("rows", justify="right", no_wrap=True)
-    view.add_column("missing together")
-    for pattern in inspection.patterns:
-        view.add_row(str(pattern.n_rows), ", ".join(pattern.missing) or "nothing")
-    more = inspection.n_patterns - len(inspection.patterns)
-    if more > 0:
-        view.add_row("", f"... and {more} further patterns")
-    console.print()
-    console.print(view)
-
-
-def _print_cells(
-    console: Console,
-    table: AbstractTable,
-    columns: list[Column],
-    completed: Any,
-    lower: Any,
-    upper: Any,
-) -> None:
-    """The first imputed cells of each column, with their intervals."""
-    view = Table(
-        title="some of the completed cells", box=None, pad_edge=False, title_justify="left"
-    )
-    for name in ("row", "column", "imputed", "90 % interval"):
-        view.add_column(name, no_wrap=True)
-    for position, column in enumerate(columns):
-        for row in column.missing.nonzero()[0][:2]:
-            values = [frame.texts(position)[row] for frame in (completed, lower, upper)]
-            interval = "" if column.storage == "text" else f"{values[1]} to {values[2]}"
-            view.add_row(str(row + 1), column.name, values[0], interval)
-    console.print(view)
 
 
 if __name__ == "__main__":

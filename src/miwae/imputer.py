@@ -573,8 +573,18 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 f"Found array with {table.n_rows} sample(s) and {len(table.names)} feature(s) "
                 f"(shape=({table.n_rows}, {len(table.names)})) while a minimum of 1 is required."
             )
+        columns = [table.column(i, self._missing_values()) for i in range(len(table.names))]
+        return table, columns if reset else self._as_learned(table, columns)
+
+    def _as_learned(self, table: AbstractTable, columns: list[Column]) -> list[Column]:
+        """Text where text was learned, though in these rows it may look like something else."""
         missing = self._missing_values()
-        return table, [table.column(i, missing) for i in range(len(table.names))]
+        return [
+            table.as_text(i, missing)
+            if known.storage == "text" and column.storage != "text" and column.n_observed
+            else column
+            for i, (known, column) in enumerate(zip(self.schema_.columns, columns, strict=True))
+        ]
 
     def _check_names(self, table: AbstractTable, *, reset: bool) -> None:
         names = np.asarray(table.names, dtype=object)

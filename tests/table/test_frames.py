@@ -389,13 +389,22 @@ def test_times_survive_the_way_through_seconds(unit):
     [
         pd.DataFrame({"a": pd.Categorical(["x", None])}),
         pl.DataFrame({"a": pl.Series(["x", None], dtype=pl.Enum(["x"]))}),
-        pa.table({"a": pa.array(["x", None]).dictionary_encode()}),
     ],
 )
 def test_a_value_that_is_no_category_is_refused(native):
     fill = Fill(np.array([1]), np.array(["new"], object))
     with pytest.raises(DataError, match="'new' is not among the categories of column 'a'"):
         as_table(native).fill({0: fill})
+
+
+def test_a_dictionary_grows_by_the_values_its_batch_happened_not_to_need():
+    chunks = [pa.array(["x", "y"]).dictionary_encode(), pa.array(["z", None]).dictionary_encode()]
+    filled = as_table(pa.table({"a": pa.chunked_array(chunks)})).fill(
+        {0: Fill(np.array([3]), np.array(["new"], object))}
+    )
+    assert filled.native["a"].to_pylist() == ["x", "y", "z", "new"]
+    assert filled.native["a"].type == chunks[0].type
+    filled.native.validate(full=True)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -94,6 +94,10 @@ class AbstractTable(abc.ABC):
                 None).
         """
 
+    def as_text(self, position: int, missing_values: tuple[Any, ...] = ()) -> Column:
+        """A column as text, where its type is only what its cells look like; else as it is."""
+        return self.column(position, missing_values)
+
     @abc.abstractmethod
     def fill(self, fills: Mapping[int, Fill]) -> "AbstractTable":
         """A copy with some cells replaced, by position of the column; all others bit for bit."""

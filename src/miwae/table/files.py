@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-from miwae.atomic import write_atomically
+from miwae.atomic import require_directory, write_atomically
 from miwae.errors import DataError, MiwaeError
 from miwae.table.base import AbstractTable
 from miwae.table.convert import converted, pyarrow_or_error
@@ -201,13 +201,8 @@ def require_writable(table: AbstractTable, path: str) -> None:
         MiwaeError: there is no such directory, or it may not be written to.
     """
     converted(table.rows(0, min(table.n_rows, 1)), _kind_to_write(table, path))
-    if path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
-        return
-    directory = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(directory):
-        raise MiwaeError(f"cannot write {path}: No such file or directory: {directory}")
-    if not os.access(directory, os.W_OK):
-        raise MiwaeError(f"cannot write {path}: the directory {directory} may not be written to")
+    if path != "-":
+        require_directory(path)
 
 
 def write_table(table: AbstractTable, path: str) -> None:

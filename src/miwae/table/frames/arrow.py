@@ -135,14 +135,15 @@ def _fill_dictionary(array: Any, fill: Fill, name: str) -> Any:
     import pyarrow as pa
 
     array = array.unify_dictionaries()
-    levels = array.chunk(0).dictionary.to_pylist() if array.num_chunks else []
-    codes = pa.array(codes_of(fill.values, levels, name), array.type.index_type)
+    known = array.chunk(0).dictionary if array.num_chunks else pa.array([], array.type.value_type)
+    # The type declares no levels: the dictionary is what this batch happened to need.
+    new = sorted(set(fill.values) - set(known.to_pylist()))
+    dictionary = pa.concat_arrays([known, pa.array(new, array.type.value_type)])
+    codes = pa.array(codes_of(fill.values, dictionary.to_pylist(), name), array.type.index_type)
 
     def replaced(chunk: Any, rows: np.ndarray, values: Any) -> Any:
         indices = _replaced(chunk.indices, rows, values)
-        return pa.DictionaryArray.from_arrays(
-            indices, chunk.dictionary, ordered=array.type.ordered
-        )
+        return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=array.type.ordered)
 
     return _by_chunk(array, fill.rows, codes, replaced)
 

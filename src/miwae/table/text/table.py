@@ -131,6 +131,15 @@ class TextTable(AbstractTable):
         self._asked[position] = missing
         return self._column(position, missing).column
 
+    def as_text(self, position: int, missing_values: tuple[Any, ...] = ()) -> Column:
+        """A column of text, whatever its cells look like: zip codes without leading zeros."""
+        column = self.column(position, missing_values)
+        texts = np.array(self.texts(position), dtype=object)
+        levels, codes = np.unique(texts[~column.missing], return_inverse=True)
+        values = np.full(len(texts), np.nan)
+        values[~column.missing] = codes
+        return replace(column, storage="text", values=values, levels=tuple(levels), whole=False)
+
     def _column(self, position: int, missing: Missing) -> ParsedColumn:
         key = (position, missing)
         if key not in self._parsed:

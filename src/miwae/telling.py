@@ -1,0 +1,198 @@
+"""What the command line says: text on standard error, or one JSON document."""
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from miwae.table.base import AbstractTable, Column
+from miwae.table.inspection import Inspection, as_data
+from miwae.table.text import TextTable
+
+if TYPE_CHECKING:
+    from miwae.imputer import MIWAEImputer
+
+__all__ = [
+    "STARTED",
+    "Speaker",
+    "console_on",
+    "print_cells",
+    "print_inspection",
+    "print_patterns",
+    "words_taken",
+]
+
+STARTED = time.monotonic()
+
+
+def console_on(stream: Any) -> Console:
+    """Wide enough for a table where there is no terminal whose width would be known."""
+    return Console(
+        file=stream,
+        highlight=False,
+        # Names of columns and files are not markup.
+        markup=False,
+        emoji=False,
+        width=None if stream.isatty() else 110,
+    )
+
+
+class Speaker:
+    """Tells what happens, as text on standard error, or at the end as one JSON document.
+
+    The document goes to standard output, unless that is where the table goes.
+    """
+
+    def __init__(self, *, as_json: bool, quiet: bool, to_stdout: bool) -> None:
+        self.talks = not as_json and not quiet
+        self.as_json = as_json
+        self.stream = sys.stdout if to_stdout else sys.stderr
+        self.data: dict[str, Any] = {}
+
+    def inspection(self, source: str, table: AbstractTable, inspection: Inspection) -> None:
+        """What each column is taken for, and what is missing."""
+        self.data |= {
+            "file": source,
+            "taken_as_missing": words_taken(table),
+            **as_data(inspection),
+        }
+        if self.talks:
+            print_inspection(console_on(sys.stderr), source, table, inspection)
+
+    def imputed(
+        self, columns: list[Column], imputer: "MIWAEImputer", output: str, n_imputations: int
+    ) -> None:
+        """What was filled, and what was not."""
+        counts = {column.name: int(column.missing.sum()) for column in columns}
+        left = {
+            known.name: counts[known.name]
+            for known in imputer.schema_.columns
+            if known.kind in ("identifier", "empty") and counts[known.name]
+        }
+        self.data["filled_cells"] = sum(counts.values()) - sum(left.values())
+        self.data["left_missing"] = left
+        self.data["imputations"] = n_imputations
+        what = f"{n_imputations} imputations of " if n_imputations else "filled "
+        lines = [f"{what}{self.data['filled_cells']} cells"]
+        lines += [f"{count} cells of {name!r} stay missing" for name, count in left.items()]
+        self._end(imputer, output, lines)
+
+    def nothing_missing(self, output: str) -> None:
+        """That there was nothing to do."""
+        self.data |= {"filled_cells": 0, "left_missing": {}, "imputations": 0, "events": []}
+        self._closed(output, ["nothing is missing: the table is as it was"])
+
+    def fitted(self, imputer: "MIWAEImputer", output: str) -> None:
+        """That a model was written."""
+        self._end(imputer, output, ["fitted"])
+
+    def scored(self, scores: Any, events: list[str], output: str) -> None:
+        """The mean of the scores."""
+        self.data |= {
+            "events": list(events),
+            "rows": len(scores),
+            "mean_log_density": float(scores.mean()),
+        }
+        if self.talks:
+            where = "" if output == "-" else f" -> {output}"
+            sys.stderr.write("".join(f"{event}\n" for event in events))
+            line = f"{len(scores)} rows, mean log-density {scores.mean():.4f}{where}\n"
+            sys.stderr.write(line)
+        self._write_json()
+
+    def _end(self, imputer: "MIWAEImputer", output: str, lines: list[str]) -> None:
+        self.data["events"] = list(imputer.events_)
+        if self.talks:
+            # What each column was taken for has been said before.
+            kinds = {f"column {known.name!r} is {known.kind}" for known in imputer.schema_.columns}
+            events = [e for e in imputer.events_ if e.rpartition(": ")[0] not in kinds]
+            sys.stderr.write("".join(f"{event}\n" for event in events))
+        self._closed(output, lines)
+
+    def _closed(self, output: str, lines: list[str]) -> None:
+        seconds = time.monotonic() - STARTED
+        self.data["seconds"] = round(seconds, 2)
+        self.data["output"] = None if output == "-" else output
+        if self.talks:
+            where = "" if output == "-" else f" -> {output}"
+            sys.stderr.write("; ".join(lines) + f" in {seconds:.1f} s{where}\n")
+        self._write_json()
+
+    def _write_json(self) -> None:
+        if self.as_json:
+            self.stream.write(json.dumps(self.data, indent=2) + "\n")
+            self.stream.flush()
+
+
+def words_taken(table: AbstractTable) -> dict[str, int] | None:
+    """Which words of a text were taken as missing."""
+    return table.missing_words() if isinstance(table, TextTable) else None
+
+
+def print_inspection(
+    console: Console, source: str, table: AbstractTable, inspection: Inspection
+) -> None:
+    """One line on the table, one for each column, and hints."""
+    share = inspection.n_missing / max(inspection.n_cells, 1)
+    words = words_taken(table)
+    taken = ""
+    if words:
+        taken = ": " + ", ".join(f'"{word}" {count} times' for word, count in words.items())
+    console.print(
+        f"{'standard input' if source == '-' else source}: {inspection.n_rows} rows, "
+        f"{len(inspection.columns)} columns, {inspection.n_missing} cells missing "
+        f"({share:.1%}){taken}",
+        soft_wrap=True,
+    )
+    view = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("column", "kind"):
+        view.add_column(name, no_wrap=True)
+    view.add_column("missing", justify="right", no_wrap=True)
+    view.add_column("", justify="right", no_wrap=True)
+    view.add_column("because")
+    for column in inspection.columns:
+        share = column.n_missing / max(inspection.n_rows, 1)
+        percent = f"{share:.1%}" if column.n_missing else ""
+        view.add_row(column.name, column.kind, str(column.n_missing), percent, column.reason)
+    console.print(view)
+    for hint in inspection.hints:
+        console.print(f"{hint} If so: --na VALUE", soft_wrap=True)
+
+
+def print_patterns(console: Console, inspection: Inspection) -> None:
+    """Which columns are missing together, the most frequent patterns first."""
+    view = Table(box=None, pad_edge=False, header_style="bold")
+    view.add_column("rows", justify="right", no_wrap=True)
+    view.add_column("missing together")
+    for pattern in inspection.patterns:
+        view.add_row(str(pattern.n_rows), ", ".join(pattern.missing) or "nothing")
+    more = inspection.n_patterns - len(inspection.patterns)
+    if more > 0:
+        view.add_row("", f"... and {more} further patterns")
+    console.print()
+    console.print(view)
+
+
+def print_cells(
+    console: Console,
+    table: AbstractTable,
+    columns: list[Column],
+    completed: Any,
+    lower: Any,
+    upper: Any,
+) -> None:
+    """The first imputed cells of each column, with their intervals."""
+    view = Table(
+        title="some of the completed cells", box=None, pad_edge=False, title_justify="left"
+    )
+    for name in ("row", "column", "imputed", "90 % interval"):
+        view.add_column(name, no_wrap=True)
+    for position, column in enumerate(columns):
+        for row in column.missing.nonzero()[0][:2]:
+            values = [frame.texts(position)[row] for frame in (completed, lower, upper)]
+            interval = "" if column.storage == "text" else f"{values[1]} to {values[2]}"
+            view.add_row(str(row + 1), column.name, values[0], interval)
+    console.print(view)
