@@ -489,6 +489,21 @@ def test_tabs_gzip_and_no_header(tmp_path):
     assert (data["filled_cells"], data["output"]) == (2, str(output))
 
 
+def test_cells_of_excel_that_cannot_be_filled_are_counted_as_left(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [("a", "b"), (7, 2), (None, 2), (None, 2), (7, 2)]:
+        book.worksheets[0].append(row)
+    book.worksheets[0].merge_cells("A2:A3")
+    book.save(tmp_path / "in.xlsx")
+    run = succeeded(miwae("impute", tmp_path / "in.xlsx", "-o", tmp_path / "out.xlsx", "--json"))
+    data = json.loads(run.stdout)
+    assert (data["filled_cells"], data["left_missing"]) == (1, {"a": 1})
+    assert any("'a': 1 missing cell stays missing" in event for event in data["events"])
+    sheet = openpyxl.load_workbook(tmp_path / "out.xlsx").worksheets[0]
+    assert [row[0] for row in sheet.values] == ["a", 7, None, 7, 7]
+
+
 def test_csv_becomes_parquet(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     table = written(

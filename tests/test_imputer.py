@@ -3,6 +3,7 @@
 import copy
 import datetime
 import functools
+import io
 import json
 import os
 import pickle
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -29,6 +31,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from miwae import MIWAEImputer, MultiplyImputed
 from miwae.errors import DataError, DataWarning, FileFormatError, MiwaeError, SettingsError
+from miwae.table.excel import read_excel
 from miwae.table.text import read_text
 
 NAN = float("nan")
@@ -573,6 +576,7 @@ def test_kinds_of_text_that_make_no_sense_are_refused():
 
 WRONG_TYPES = """
 import numpy as np
+import openpyxl
 from sklearn.utils import estimator_checks
 from miwae import MIWAEImputer
 from miwae.errors import SettingsError
@@ -1275,6 +1279,7 @@ def test_clones_and_pickles(trained):
 IN_A_NEW_PROCESS = """
 import sys
 import numpy as np
+import openpyxl
 import pandas as pd
 from miwae import MIWAEImputer
 
@@ -1605,3 +1610,105 @@ def test_codes_learned_as_text_are_text_in_rows_that_look_like_numbers():
     filled = imputer.transform(read_text(b"zip,size\n20095,\n33000,2.0\n,2.5\n"))
     assert filled.texts(0)[:2] == ["20095", "33000"]
     assert filled.texts(0)[2] in {"01234", "20095", "33000"}
+
+
+def table_of(header, *rows):
+    return read_text("\n".join([header, *rows, ""]).encode())
+
+
+@pytest.fixture(scope="module")
+def dated():
+    """Learned from days that are written first, flags in capitals, and numbers above 0."""
+    rows = ["31/01/2024,TRUE,0.3,1", "02/02/2024,FALSE,2.5,2", "09/02/2024,,1.5,4", ",TRUE,2.0,3"]
+    return make().fit(table_of("when,flag,size,n", *rows))
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_ambiguous_dates_are_read_as_they_were_learned(dated, loaded, tmp_path):
+    if loaded:
+        dated.save(tmp_path / "model")
+        dated = MIWAEImputer.load(tmp_path / "model")
+    new = table_of("when,flag,size,n", "01/02/2024,,1.0,2", ",TRUE,1.0,2")
+    completed = dated.transform(new)
+    assert completed.texts(0)[0] == "01/02/2024"
+    assert completed.texts(1)[0] in {"TRUE", "FALSE"}
+    day, month, year = completed.texts(0)[1].split("/")
+    assert (month, year) in {("01", "2024"), ("02", "2024")}
+    assert 1 <= int(day) <= 31
+    # The first of February, written otherwise, is the same to the model.
+    same = table_of("when,flag,size,n", "2024-02-01,,1.0,2")
+    alone = table_of("when,flag,size,n", "01/02/2024,,1.0,2")
+    assert dated.score_samples(same).tolist() == dated.score_samples(alone).tolist()
+
+
+def test_files_that_know_no_order_of_dates_are_still_read(dated, tmp_path):
+    def without(header):
+        pairs = header["fitted"]["dict"]
+        header["fitted"]["dict"] = [pair for pair in pairs if pair[0] != "specimens_"]
+
+    path = tmp_path / "model"
+    dated.save(path)
+    path.write_bytes(edited(path.read_bytes(), without))
+    old = MIWAEImputer.load(path)
+    assert old.transform(table_of("when,flag,size,n", "31/01/2024,TRUE,,2")).texts(2) != [""]
+    with pytest.raises(DataError, match=r"'when' was learned as datetime.*01/02/2024"):
+        old.transform(table_of("when,flag,size,n", "01/02/2024,,1.0,2"))
+    dated.save(path)
+    refuse(path, edited(path.read_bytes(), fitted_value("specimens_", {"tuple": ["", ""]})))
+
+
+def test_a_single_row_of_text_is_completed_as_the_table_was_written(dated):
+    completed = dated.transform(table_of("when,flag,size,n", ",,,2"))
+    when, flag, size, n = (completed.texts(j)[0] for j in range(4))
+    assert datetime.datetime.strptime(when, "%d/%m/%Y").year == 2024
+    assert flag in {"TRUE", "FALSE"}
+    assert len(size.partition(".")[2]) == 1
+    assert n == "2"
+
+
+@pytest.mark.parametrize("nothing", [np.nan, None])
+def test_times_are_not_filled_into_a_column_of_another_type(nothing):
+    when = pd.to_datetime(["2024-01-01", "2024-01-05", None, "2024-01-09"])
+    imputer = make().fit(pd.DataFrame({"when": when, "x": [1.0, 2.0, 2.5, 3.0]}))
+    with pytest.raises(DataError, match="'when' was learned as datetime.*convert it to times"):
+        imputer.transform(pd.DataFrame({"when": [nothing], "x": [2.0]}))
+    completed = imputer.transform(pd.DataFrame({"when": [pd.NaT], "x": [2.0]}))
+    assert completed["when"].dt.year.tolist() == [2024]
+
+
+def test_flags_in_a_column_of_nothing_are_flags():
+    flag = [True, False, None, True, False]
+    imputer = make().fit(pd.DataFrame({"flag": flag, "x": [1.0, 2.0, 2.5, 3.0, 4.0]}))
+    completed = imputer.transform(pd.DataFrame({"flag": [None], "x": [2.0]}))
+    assert isinstance(completed["flag"].tolist()[0], bool)
+
+
+def test_written_numbers_stay_within_their_bounds():
+    rows = [f"{value},{i % 3}.25" for i, value in enumerate(["-0.7", "0.3", "0.3", "0.2"] * 2)]
+    table = table_of("level,x", *rows, ",0.25", ",1.25", ",2.25")
+    imputer = make(bounds={"level": (None, 0.36)}).fit(table)
+    numbers = [float(text) for copy in imputer.sample(table, 20) for text in copy.texts(0)]
+    assert max(numbers) == 0.3  # which 0.36, the largest draw, is not when it is rounded
+
+
+def test_cells_of_excel_that_stay_are_told():
+    book = openpyxl.Workbook()
+    sheet = book.worksheets[0]
+    for row in [("a", "b"), (1.5, 2.5), (None, 3.5), (3.0, None), (4.5, 5.5), (None, 6.0)]:
+        sheet.append(row)
+    sheet.merge_cells("A2:A3")
+    content = io.BytesIO()
+    book.save(content)
+    table = read_excel(content.getvalue())
+    imputer = make().fit(table)
+    event = "column 'a': 1 missing cell stays missing, since parts of merged cells are not over"
+    with pytest.warns(DataWarning, match=event):
+        completed = imputer.transform(table)
+    assert any(event in told for told in imputer.events_)
+    assert [cell is None for cell in completed.cells(0)] == [False, True, False, False, False]
+    assert None not in completed.cells(1)
+
+
+def test_a_dictionary_is_no_table():
+    with pytest.raises(DataError, match="dict is not a table that is read: pass a pandas"):
+        make().fit({"a": [1.0, None], "b": [1.0, 2.0]})

@@ -174,38 +174,28 @@ def impute(
     """Fill the holes of a table; observed cells stay as they are, character for character."""
     _require_time(max_time)
     say = Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
-    given, limits = _settings(kind, "--kind"), _limits(bounds)
-    if model is not None and (given or limits):
-        raise SettingsError("--kind and --bounds are part of a model: leave them out, or refit")
+    given, limits, marks = _settings(kind, "--kind"), _limits(bounds), _marks(na)
+    if model is not None:
+        _refuse_part_of_model("--kind and --bounds", given=bool(given or limits))
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
     require_writable(table, output)
-    if model is None:
-        inspection, columns = _inspect(table, given, limits, _marks(na))
+    if model is not None:
+        _refuse_part_of_model("--seed and --n-models", given=n_models != 1 or seed is not None)
+        imputer = _loaded(model, marks, say, max_time)
+        _tell_what_is_missing(say, source, table, imputer, marks)
+    else:
+        inspection, columns = _inspect(table, given, limits, marks)
         say.inspection(source, table, inspection)
         if inspection.n_missing == 0 and not n_imputations:
             write_table(table, output)
             say.nothing_missing(output)
             return
         kinds = {**_left_alone(columns), **given}
-        marks = _marks(na)
         imputer = _imputer(kinds, limits, marks, seed or 0, n_models, say, max_time, FITTING)
         imputer.fit(table)
-    else:
-        if n_models != 1 or seed is not None:
-            raise SettingsError(
-                "--seed and --n-models are part of a model: leave them out, or refit"
-            )
-        imputer = _loaded(model, _marks(na), say, max_time)
-        columns = _columns(table, _marks(na))
-        if [known.name for known in imputer.schema_.columns] == list(table.names):
-            say.inspection(source, table, inspect_columns(columns, imputer.schema_))
     imputer.set_params(max_time=_left(max_time))
-    if n_imputations:
-        result = imputer.sample(table, n_imputations).complete("long")
-    else:
-        result = imputer.transform(table)
-    write_table(_as_table(result), output)
-    say.imputed(columns, imputer, output, n_imputations)
+    write_table(_completed(imputer, table, n_imputations), output)
+    say.imputed(table, _columns(table, marks), imputer, output, n_imputations)
 
 
 @app.command()
@@ -419,10 +409,31 @@ def _left_alone(columns: list[Column]) -> dict[str, str]:
     return {column.name: "identifier" for column in columns if column.n_observed == 0}
 
 
-def _as_table(result: Any) -> AbstractTable:
+def _refuse_part_of_model(options: str, *, given: bool) -> None:
+    if given:
+        raise SettingsError(f"{options} are part of a model: leave them out, or refit")
+
+
+def _tell_what_is_missing(
+    say: Speaker,
+    source: str,
+    table: AbstractTable,
+    imputer: "MIWAEImputer",
+    marks: tuple[Any, ...],
+) -> None:
+    """What a model takes each column for; nothing of columns that it does not know."""
+    if [known.name for known in imputer.schema_.columns] == list(table.names):
+        inspection = inspect_columns(_columns(table, marks), imputer.schema_)
+        say.inspection(source, table, inspection)
+
+
+def _completed(imputer: "MIWAEImputer", table: AbstractTable, n_imputations: int) -> AbstractTable:
+    """The table with its holes filled, or several copies of it below each other."""
     from miwae.table.frames import as_table
 
-    return as_table(result)
+    if n_imputations:
+        return as_table(imputer.sample(table, n_imputations).complete("long"))
+    return as_table(imputer.transform(table))
 
 
 def _left(max_time: float | None) -> float | None:

@@ -102,6 +102,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     architecture_: Architecture
     seed_: int
     incomplete_: tuple[int, ...]
+    specimens_: tuple[str, ...]
 
     def __init__(
         self,
@@ -206,6 +207,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             for known in self.schema_.columns
         ]
         self.incomplete_ = tuple(i for i, c in enumerate(columns) if c.missing.any())
+        self.specimens_ = tuple(column.specimen for column in columns)
         self._tell_what_stays(columns)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.models_, self.history_, self.settings_ = (), (), None
@@ -577,13 +579,15 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return table, columns if reset else self._as_learned(table, columns)
 
     def _as_learned(self, table: AbstractTable, columns: list[Column]) -> list[Column]:
-        """Text where text was learned, though in these rows it may look like something else."""
+        """As what was learned, where in these rows it may look like something else."""
         missing = self._missing_values()
         return [
-            table.as_text(i, missing)
-            if known.storage == "text" and column.storage != "text" and column.n_observed
+            table.as_learned(i, known.storage, specimen, missing)
+            if column.storage != known.storage or not column.n_observed
             else column
-            for i, (known, column) in enumerate(zip(self.schema_.columns, columns, strict=True))
+            for i, (known, specimen, column) in enumerate(
+                zip(self.schema_.columns, self.specimens_, columns, strict=True)
+            )
         ]
 
     def _check_names(self, table: AbstractTable, *, reset: bool) -> None:
@@ -612,12 +616,14 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "schema_")
         table, columns = self._read(X, reset=False)
         encoded = self._encode(columns)
-        for known, column in zip(self.schema_.columns, columns, strict=True):
+        for i, (known, column) in enumerate(zip(self.schema_.columns, columns, strict=True)):
             if table.typed:
                 require_fillable(known, column)
-            event = self._what_stays(known, column)
-            if event is not None and event not in self.events_:
-                self._tell(event)
+                _require_times(known, column)
+            stays = (self._what_stays(known, column), *_what_is_fixed(table, i, known, column))
+            for event in stays:
+                if event is not None and event not in self.events_:
+                    self._tell(event)
         return table, columns, encoded
 
     def _encode(self, columns: Sequence[Column]) -> Encoded:
@@ -669,7 +675,13 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                     fills[position] = Fill(rows, np.zeros(len(rows)))
                 continue
             y = values[rows, place[position]] if position in place else np.zeros(len(rows))
-            fills[position] = Fill(rows, decode(known, y.astype(np.float64)))
+            fills[position] = Fill(
+                rows,
+                decode(known, y.astype(np.float64)),
+                lower=-np.inf if known.lower is None else known.lower,
+                upper=np.inf if known.upper is None else known.upper,
+                storage=known.storage,
+            )
         return fills
 
     def _dropped(self) -> frozenset[int]:
@@ -697,8 +709,37 @@ def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettin
     return settings if seconds is None else dataclasses.replace(settings, max_seconds=seconds)
 
 
+def _require_times(known: ColumnSchema, column: Column) -> None:
+    """Refuse to fill times into a column without values whose type cannot hold them."""
+    filled = known.kind not in ("empty", "identifier") and column.missing.any()
+    if filled and known.storage == "time" and column.storage != "time":
+        raise DataError(
+            f"column {known.name!r} was learned as {known.kind} from time, but has no value here "
+            f"and is of type {column.dtype}: convert it to times"
+        )
+
+
+def _what_is_fixed(
+    table: AbstractTable, position: int, known: ColumnSchema, column: Column
+) -> list[str]:
+    """What has to be said of missing cells that cannot be overwritten."""
+    if known.kind in ("empty", "identifier"):
+        return []  # of which nothing is filled
+    counts = {
+        what: int((where & column.missing).sum()) for what, where in table.fixed(position).items()
+    }
+    return [
+        f"column {known.name!r}: {count} missing {'cell stays' if count == 1 else 'cells stay'} "
+        f"missing, since {what} are not overwritten"
+        for what, count in counts.items()
+        if count
+    ]
+
+
 def _is_frame(X: Any) -> bool:
-    """A table of some library, rather than something that becomes an array."""
+    """A table of some library, or of none that is read, rather than what becomes an array."""
+    if isinstance(X, Mapping):
+        return True
     return hasattr(X, "column_names") or hasattr(X, "columns") or hasattr(X, "collect")
 
 

@@ -52,6 +52,7 @@ def save_imputer(path: str | Path, imputer: Any) -> None:
                 "n_features_in_": imputer.n_features_in_,
                 "feature_names_in_": list(getattr(imputer, "feature_names_in_", [])) or None,
                 "incomplete_": imputer.incomplete_,
+                "specimens_": imputer.specimens_,
                 "events_": list(imputer.events_),
                 "seed_": imputer.seed_,
                 "output": getattr(imputer, "_sklearn_output_config", {}).get("transform"),
@@ -136,6 +137,11 @@ def _read_into(
     if fitted["feature_names_in_"] is not None:
         imputer.feature_names_in_ = np.asarray(fitted["feature_names_in_"], dtype=object)
     imputer.incomplete_ = tuple(int(i) for i in fitted["incomplete_"])
+    # Files that were written before there were any have none.
+    specimens = fitted.get("specimens_", ("",) * len(schema.columns))
+    if len(specimens) != len(schema.columns):
+        raise FileFormatError(f"{path} is damaged: it has {len(specimens)} specimens of columns")
+    imputer.specimens_ = tuple(str(specimen) for specimen in specimens)
     imputer.events_ = [str(event) for event in fitted["events_"]]
     imputer.seed_ = int(fitted["seed_"])
     imputer.settings_ = None if settings is None else TrainingSettings(**settings)
@@ -162,7 +168,11 @@ def _models(
     return tuple(
         FittedModel(
             own,
-            eqx.tree_at(lambda s: (s.autoencoder, s.best, *_kept(s)), state, (own, own, *kept)),
+            eqx.tree_at(
+                lambda s: (s.autoencoder, s.averaged, s.best, *_kept(s)),
+                state,
+                (own, own, own, *kept),
+            ),
             tuple(Record(*record) for record in history),
             (),
         )

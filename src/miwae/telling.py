@@ -63,16 +63,23 @@ class Speaker:
             print_inspection(console_on(sys.stderr), source, table, inspection)
 
     def imputed(
-        self, columns: list[Column], imputer: "MIWAEImputer", output: str, n_imputations: int
+        self,
+        table: AbstractTable,
+        columns: list[Column],
+        imputer: "MIWAEImputer",
+        output: str,
+        n_imputations: int,
     ) -> None:
         """What was filled, and what was not."""
-        counts = {column.name: int(column.missing.sum()) for column in columns}
         left = {
-            known.name: counts[known.name]
-            for known in imputer.schema_.columns
-            if known.kind in ("identifier", "empty") and counts[known.name]
+            known.name: _n_left(table, position, column, known.kind)
+            for position, (known, column) in enumerate(
+                zip(imputer.schema_.columns, columns, strict=True)
+            )
         }
-        self.data["filled_cells"] = sum(counts.values()) - sum(left.values())
+        left = {name: count for name, count in left.items() if count}
+        n_missing = sum(int(column.missing.sum()) for column in columns)
+        self.data["filled_cells"] = n_missing - sum(left.values())
         self.data["left_missing"] = left
         self.data["imputations"] = n_imputations
         what = f"{n_imputations} imputations of " if n_imputations else "filled "
@@ -127,6 +134,13 @@ class Speaker:
             self.stream.flush()
 
 
+def _n_left(table: AbstractTable, position: int, column: Column, kind: str) -> int:
+    """Missing cells of a column that stay so: it is not modelled, or they cannot be written."""
+    if kind in ("identifier", "empty"):
+        return int(column.missing.sum())
+    return sum(int((column.missing & where).sum()) for where in table.fixed(position).values())
+
+
 def words_taken(table: AbstractTable) -> dict[str, int] | None:
     """Which words of a text were taken as missing."""
     return table.missing_words() if isinstance(table, TextTable) else None
@@ -159,7 +173,8 @@ def print_inspection(
         view.add_row(column.name, column.kind, str(column.n_missing), percent, column.reason)
     console.print(view)
     for hint in inspection.hints:
-        console.print(f"{hint} If so: --na VALUE", soft_wrap=True)
+        remedy = " If so: --na VALUE" if hint.endswith("?") else ""
+        console.print(hint + remedy, soft_wrap=True)
 
 
 def print_patterns(console: Console, inspection: Inspection) -> None:

@@ -428,6 +428,8 @@ def test_what_has_no_counterpart_is_refused(tmp_path):
         write_table(read_text(b"a,b\n18446744073709551616,1\n"), str(tmp_path / "t.parquet"))
     with pytest.raises(DataError, match=r"t\.xyz: cannot tell which format"):
         write_table(nested, str(tmp_path / "t.xyz"))
+    with pytest.raises(DataError, match=r"t\.xls: files of this format are not written; .*\.xlsx"):
+        write_table(read_text(b"a,b\n1,1\n"), str(tmp_path / "t.xls"))
     with pytest.raises(DataError, match="no kind of file 'xml'"):
         converted(nested, "xml")
     assert leftovers(tmp_path) == []
@@ -550,6 +552,29 @@ def test_merged_cells_stay():
     sheet = opened(new.to_bytes()).worksheets[0]
     assert sheet["A3"].value is None
     assert [str(area) for area in sheet.merged_cells.ranges] == ["A2:A3"]
+
+
+def test_cells_that_cannot_be_filled_are_named():
+    def change(book):
+        uncalculated(book)
+        book.worksheets[0]["D3"] = '=IF(TRUE,"",1)'
+        book.worksheets[0].merge_cells("B2:B3")
+
+    table = read_excel(with_results(workbook(change)))
+    fixed = [{w: np.flatnonzero(f).tolist() for w, f in table.fixed(j).items()} for j in range(5)]
+    assert [cells["formulas"] for cells in fixed] == [[1], [], [], [1], []]
+    assert [cells["parts of merged cells"] for cells in fixed] == [[], [1], [], [], []]
+    assert table.rows(0, 2).fixed(0) == {}
+
+
+@pytest.mark.parametrize(
+    ("storage", "value", "cell"),
+    [("time", 0.0, datetime.datetime(1970, 1, 1)), ("boolean", 1.0, True), ("number", 0.5, 0.5)],
+)
+def test_a_column_without_values_gets_cells_of_its_kind(storage, value, cell):
+    table = ExcelTable(("a",), (np.array([None, None], dtype=object),))
+    new = table.fill({0: Fill(np.arange(2), np.full(2, value), storage=storage)})
+    assert new.cells(0).tolist() == [cell, cell]
 
 
 def test_a_table_that_starts_elsewhere():

@@ -553,3 +553,23 @@ def test_sparse_counts_keep_what_they_do_not_store():
     filled = table.fill({0: Fill(np.array([1]), np.array([2.0]))}).native
     assert filled["a"].dtype == frame["a"].dtype
     assert filled["a"].tolist() == [0.0, 2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pa.table({"a": pa.array([Decimal("0.01"), None], pa.decimal128(5, 2))}),
+        pl.DataFrame({"a": pl.Series([Decimal("0.01"), None], dtype=pl.Decimal(5, 2))}),
+    ],
+)
+def test_decimals_are_rounded_within_their_bounds(frame):
+    table = as_table(frame)
+
+    def filled(value, **bounds):
+        fill = Fill(np.array([1]), np.array([value]), **bounds)
+        return columns_of(table.fill({0: fill}).native)[0][1]
+
+    assert filled(0.005) == Decimal("0.00")
+    assert filled(0.005, lower=0.005) == Decimal("0.01")
+    assert filled(0.996, upper=0.997) == Decimal("0.99")
+    assert filled(0.1, lower=0.1, upper=0.1) == Decimal("0.10")

@@ -150,6 +150,37 @@ def test_ordinary_columns_raise_no_question(values):
     assert hints(values) == ()
 
 
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [
+        (["10%", "7.5 %"], "number"),
+        (["$5", "-$6.50"], "number"),
+        (["1,234.50", "12"], "number"),
+        (["1'234", "1'234'567"], "number"),
+        (["1\u00a0234,5", "\u22123"], "number"),
+        (["2024-01-31", "1.2.2024"], "date"),
+        (["01/02/2024", "03/04/2024"], "date"),
+    ],
+)
+def test_text_that_people_take_for_something_else_is_pointed_at(cells, what):
+    (hint,) = hints(cells)
+    assert hint.startswith(f"column 'a' is read as text, but {min(cells)!r} looks like a {what}: ")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["20095", "10115"], ["01234", "20095"], ["10%", "low"], ["1.2.3", "1.2.4"], ["A1", "B2"]],
+)
+def test_codes_and_words_are_text(cells):
+    assert hints(cells) == ()
+
+
+def test_nothing_is_said_of_text_that_was_told_to_be():
+    columns = [as_table(pd.DataFrame({"a": ["10%", "7.5 %"]})).column(0)]
+    schema = infer_schema(columns, column_kinds={"a": "categorical"})
+    assert inspect_columns(columns, schema).hints == ()
+
+
 def test_marks_that_are_known_are_not_asked_about():
     table = as_table(pd.DataFrame({"a": [*AGES, -999, -999]}))
     columns = [table.column(0, (-999,))]

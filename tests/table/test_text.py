@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from miwae.errors import DataError
 from miwae.table.base import Fill
 from miwae.table.text import DEFAULT_NA, TextTable, read_text
-from miwae.table.text.cells import Missing, _as_anything, _as_numbers
+from miwae.table.text.cells import (
+    BooleanStyle,
+    Missing,
+    NumberStyle,
+    _as_anything,
+    _as_numbers,
+    specimen_of,
+    style_of,
+)
 from miwae.table.text.records import _separators, _separators_one_by_one
+from miwae.table.text.times import TimeStyle
 
 
 def column_of(cells, **options):
@@ -194,6 +203,16 @@ def test_a_mark_in_the_name_of_a_single_column_is_no_delimiter():
     assert table.column(0).values.tolist() == [1.5, 1.62]
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "found"), [("a;b", "1;2,5;3", 3), ("a,b", "1,2,", 3), ("a,b,c", "1,2", 2)]
+)
+def test_a_header_of_another_length_is_refused_and_no_single_column(header, row, found):
+    """As R writes them, without a name for the names of rows; or with a comma at each end."""
+    lines = "\n".join([header, row, row, row])
+    with pytest.raises(DataError, match=f"line 2 has {found} fields, but the first line has"):
+        read_text(lines.encode())
+
+
 def test_a_quote_that_the_sample_cuts_off_does_not_hide_the_delimiter():
     data = b'a;b\n1;"' + b"x,\n" * 500_000 + b'"\n2;y\n'
     table = read_text(data)
@@ -216,6 +235,8 @@ def test_the_decimal_comma_is_a_matter_of_the_whole_file():
     assert read_text(b"a,b\n1,5\n").format.decimal == "."
     assert read_text(b"a;b\n1,500;2\n10,000;\n").format.decimal == "."
     assert read_text(b"a;b\n1,500;0,125\n10,000;\n").format.decimal == ","
+    assert read_text(b"a;b\n1.500;2,5\n10.000;\n").format.decimal == ","
+    assert read_text(b"a;b\n1.500;2,500\n10.000;\n").format.decimal == "."
     assert read_text(b"a;b\n1,5e3;2\n").column(0).values.tolist() == [1500.0]
 
 
@@ -246,6 +267,7 @@ def test_what_is_no_text_is_refused(data):
         (b"a,b\n1,2\n\n3,4\n", "line 3 has 1 field, but the first line has 2"),
         (b'a,b\n1,2\n3,"4\n5,6\n', "line 3 opens a quote that is never closed"),
         (b"a,b,a\n1,2,3\n", "'a'"),
+        (b"\r\na,b\n1,2\n", "line 1 is blank, where the names should be"),
     ],
 )
 def test_broken_files_are_named_by_line(data, message):
@@ -376,6 +398,87 @@ def test_what_is_no_time_is_text(cells):
     assert column_of(cells).column(0).storage == "text"
 
 
+# What the cells do not tell, and another table told.
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        NumberStyle(0),
+        NumberStyle(2),
+        NumberStyle(3, mark=","),
+        BooleanStyle(("FALSE", "TRUE")),
+        *(TimeStyle(order, "/", padded) for order in ("dmy", "mdy") for padded in (True, False)),
+        TimeStyle("ymd", "-"),
+        TimeStyle("dmy", ".", glue=" "),
+        TimeStyle("ymd", "-", glue="T", seconds=True, zone="Z"),
+        TimeStyle("ymd", "-", glue="T", seconds=True, decimals=3, point=",", zone="-1130"),
+    ],
+)
+def test_a_specimen_shows_the_manner(style):
+    assert style_of(specimen_of(style)) == style
+
+
+def specimen(*cells):
+    return column_of(cells).column(0).specimen
+
+
+@pytest.mark.parametrize(
+    ("learned", "second"), [("31/01/2024", 2678400.0), ("01/31/2024", 86400.0)]
+)
+def test_ambiguous_dates_are_read_as_learned(learned, second):
+    table = column_of(["01/01/1970", "01/02/1970", "02/02/1970", ""])
+    assert table.column(0).storage == "text"
+    column = table.as_learned(0, "time", specimen(learned))
+    assert column.storage == "time"
+    assert column.values[:2].tolist() == [0.0, second]
+    assert filled(table, 0, [0.0]).texts(0)[3] == "01/01/1970"
+
+
+@pytest.mark.parametrize("cells", [["31/01/2024", "01/31/2024"], ["01/02/2024", "soon"]])
+def test_what_does_not_fit_the_learned_order_stays_text(cells):
+    assert column_of(cells).as_learned(0, "time", specimen("31/01/2024")).storage == "text"
+
+
+def test_dates_that_tell_their_order_need_not_be_as_learned():
+    column = column_of(["01/31/2024"]).as_learned(0, "time", specimen("31/01/2024"))
+    assert column.values.tolist() == [JAN_31]
+
+
+@pytest.mark.parametrize(
+    ("storage", "cells", "value", "text"),
+    [
+        ("time", ["31.1.2024"], JAN_31, "31.1.2024"),
+        ("time", ["01/31/2024 10:00"], JAN_31, "01/31/2024 00:00"),
+        ("time", [], JAN_31, "2024-01-31T00:00:00"),
+        ("boolean", ["True", "False"], 1.0, "True"),
+        ("boolean", [], 0.0, "false"),
+        ("number", ["0.25"], 1 / 3, "0.33"),
+        ("number", ["7"], 12345678.0, "12345678"),
+        ("number", [], 12345678.0, "12345678"),
+        ("number", [], 1 / 3, "0.333333"),
+    ],
+)
+def test_a_column_without_values_is_written_as_learned(storage, cells, value, text):
+    table = column_of(["", "NA"])
+    table.as_learned(0, storage, specimen(*cells))
+    assert filled(table, 0, [value, value]).texts(0) == [text, text]
+
+
+def test_the_decimal_comma_is_learned_too():
+    learned = read_text(b"a;b\n1,50;2\n").column(0).specimen
+    table = read_text(b"a;b\n1,000;2\n;3\n")  # alone, a thousand
+    assert table.column(0).storage == "text"
+    assert table.as_learned(0, "number", learned).values.tolist()[0] == 1.0
+    assert filled(table, 0, [2.5]).texts(0)[1] == "2,500"
+    table = read_text(b"a;b\n;2\n")
+    table.as_learned(0, "number", learned)
+    assert filled(table, 0, [2.5]).texts(0) == ["2,50"]
+    table = read_text(b"a;b\n;2.5\n")  # a file that shows its mark is believed
+    table.as_learned(0, "number", learned)
+    assert filled(table, 0, [2.5]).texts(0) == ["2.50"]
+
+
 def test_missing_words_are_counted():
     table = read_text(b'a,b\nNA,x\n"", ? \n-,"NA"\n1,None\n')
     assert table.missing_words() == {"NA": 2, "": 1, "?": 1, "-": 1, "None": 1}
@@ -463,6 +566,38 @@ def test_all_cells_at_once_agree_with_one_after_the_other(cells):
 )
 def test_numbers_are_filled_with_the_decimals_of_the_column(cells, value, text):
     assert fill_texts(cells, [value] * cells.count("NA") + [value])[-1] == text
+
+
+@pytest.mark.parametrize(
+    ("cell", "value", "lower", "upper", "text"),
+    [
+        ("0.3", 0.15, 0.15, np.inf, "0.2"),  # half of the smallest, a little below 0.15
+        ("0.000001", 5e-7, 5e-7, np.inf, "0.000001"),  # would be 0, of what is above 0
+        ("-0.3", -0.15, -np.inf, -0.15, "-0.2"),
+        ("9.5", 9.96, 0.0, 9.97, "9.9"),
+        ("9.5", 9.96, 0.0, 10.0, "10.0"),
+        ("0.7", 0.7, 0.7, 0.8, "0.7"),
+        ("1e-3", 0.12345612, 0.12345612, 1.0, "0.123457"),
+        ("1e-3", -9.9999996, -9.9999997, 0.0, "-9.99999"),
+        ("1.5", 0.02, 0.01, 0.04, "0.02"),  # no number of one decimal is within
+    ],
+)
+def test_rounding_does_not_leave_the_bounds(cell, value, lower, upper, text):
+    table = column_of([cell, ""])
+    fill = Fill(np.array([1]), np.array([value]), lower=lower, upper=upper)
+    assert table.fill({0: fill}).texts(0)[1] == text
+
+
+@settings(max_examples=200)
+@given(
+    decimals=st.integers(0, 8),
+    exponent=st.booleans(),
+    three=st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3).map(sorted),
+)
+def test_what_is_within_bounds_is_written_within(decimals, exponent, three):
+    lower, value, upper = three
+    text = NumberStyle(decimals, exponent).text(value, lower, upper)
+    assert lower <= float(text) <= upper
 
 
 def test_a_number_that_is_none_is_not_written():

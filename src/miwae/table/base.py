@@ -29,6 +29,8 @@ class Column:
         ordered: whether declared categories have an order.
         whole: numbers are stored as integers.
         dtype: the library's own name of the type, for messages.
+        specimen: a cell as a text file writes it, by which others can be read (is the day first?)
+            and written; empty where the table has types, or no cell tells.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Column:
     ordered: bool = False
     whole: bool = False
     dtype: str = ""
+    specimen: str = ""
 
     @property
     def n_observed(self) -> int:
@@ -54,10 +57,16 @@ class Fill:
         rows: where, in increasing order.
         values: one per row: floats for numbers, booleans (0, 1) and times (seconds), an object
             array of levels for text and categories.
+        lower: no number may be below, however it is rounded.
+        upper: no number may be above.
+        storage: what the values are, for columns whose other cells do not tell; None if unknown.
     """
 
     rows: Int[np.ndarray, " H"]
     values: np.ndarray
+    lower: float = -np.inf
+    upper: float = np.inf
+    storage: Storage | None = None
 
 
 class AbstractTable(abc.ABC):
@@ -94,9 +103,26 @@ class AbstractTable(abc.ABC):
                 None).
         """
 
-    def as_text(self, position: int, missing_values: tuple[Any, ...] = ()) -> Column:
-        """A column as text, where its type is only what its cells look like; else as it is."""
+    def as_learned(
+        self,
+        position: int,
+        storage: Storage,
+        specimen: str = "",
+        missing_values: tuple[Any, ...] = (),
+    ) -> Column:
+        """A column read as another was, where its type is only what its cells look like.
+
+        Args:
+            position: which.
+            storage: of the column that was learned.
+            specimen: of that column.
+            missing_values: as for `column`.
+        """
         return self.column(position, missing_values)
+
+    def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
+        """Where `fill` leaves the cells of a column as they are, by what these are, in words."""
+        return {}
 
     @abc.abstractmethod
     def fill(self, fills: Mapping[int, Fill]) -> "AbstractTable":

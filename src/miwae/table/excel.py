@@ -4,7 +4,7 @@ import datetime
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -39,13 +39,15 @@ class _Workbook:
         content: of the file.
         top: the row of the first cell below the header, from 1 as Excel counts.
         left: the column of the first cell.
-        locked: for each column of the table, where a formula or a merged cell must stay.
+        formulas: for each column of the table, where they are.
+        merged: for each column, where cells are parts of others.
     """
 
     content: bytes
     top: int
     left: int
-    locked: tuple[Bool[np.ndarray, " N"], ...]
+    formulas: tuple[Bool[np.ndarray, " N"], ...]
+    merged: tuple[Bool[np.ndarray, " N"], ...]
 
 
 class ExcelTable(AbstractTable):
@@ -103,6 +105,15 @@ class ExcelTable(AbstractTable):
         cells = self._columns[position]
         return read_objects(cells, self._names[position], missing_values, "Excel")
 
+    def fixed(self, position: int) -> dict[str, Bool[np.ndarray, " N"]]:
+        """Formulas and parts of merged cells, which are not overwritten."""
+        if self._workbook is None:
+            return {}
+        return {
+            "formulas": self._workbook.formulas[position],
+            "parts of merged cells": self._workbook.merged[position],
+        }
+
     def fill(self, fills: Mapping[int, Fill]) -> "ExcelTable":
         """A copy with some cells replaced, but no formula and no merged cell."""
         columns, filled = list(self._columns), dict(self._filled)
@@ -117,10 +128,10 @@ class ExcelTable(AbstractTable):
         return ExcelTable(self._names, tuple(columns), self._workbook, filled, n_rows=self._n_rows)
 
     def _unlocked(self, position: int, fill: Fill) -> Fill:
-        if self._workbook is None:
-            return fill
-        free = ~self._workbook.locked[position][fill.rows]
-        return Fill(fill.rows[free], fill.values[free])
+        free = np.ones(len(fill.rows), bool)
+        for fixed in self.fixed(position).values():
+            free &= ~fixed[fill.rows]
+        return replace(fill, rows=fill.rows[free], values=fill.values[free])
 
     def keep(self, positions: Sequence[int]) -> "ExcelTable":
         """Only some of the columns; without the workbook, unless they are all."""
@@ -208,7 +219,7 @@ def _shown(cells: np.ndarray, fill: Fill) -> Fill:
         return fill
     days = all(value.time() == datetime.time() for value in times)
     unit = _DAY if days else 1.0
-    return Fill(fill.rows, np.rint(fill.values / unit) * unit)
+    return replace(fill, values=np.rint(fill.values / unit) * unit)
 
 
 def _for_excel(value: Any) -> Any:
@@ -258,12 +269,15 @@ def read_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> Excel
     shown = list(values.iter_rows(**area)) if height else []
     stored = list(formulas.iter_rows(**area)) if height else []
     words = frozenset(na_words)
-    locked = _by_column([[_is_locked(cell) for cell in row] for row in stored], len(header), bool)
+    formulas, merged = (
+        _by_column([[what(cell) for cell in row] for row in stored], len(header), bool)
+        for what in (_is_formula, _is_merged)
+    )
     cells = _by_column(
         [[_value(cell, words) for cell in row] for row in shown], len(header), object
     )
     _refuse_uncalculated(shown, stored)
-    return ExcelTable(_names(header), cells, _Workbook(content, top + 1, left, locked))
+    return ExcelTable(_names(header), cells, _Workbook(content, top + 1, left, formulas, merged))
 
 
 def _header(sheet: Any) -> tuple[int, int, list[Any]]:
@@ -301,8 +315,13 @@ def _by_column(rows: Sequence[Sequence[Any]], width: int, dtype: type) -> tuple[
     return tuple(table.T.copy())
 
 
-def _is_locked(cell: Any) -> bool:
-    return cell.data_type == "f" or type(cell).__name__ == "MergedCell"
+def _is_formula(cell: Any) -> bool:
+    return cell.data_type == "f"
+
+
+def _is_merged(cell: Any) -> bool:
+    """All cells of a merged area but the first, which has its value."""
+    return type(cell).__name__ == "MergedCell"
 
 
 def _value(cell: Any, na_words: frozenset[str]) -> Any:
@@ -320,7 +339,7 @@ def _refuse_uncalculated(shown: Sequence[Any], stored: Sequence[Any]) -> None:
         (value, cell)
         for values, cells in zip(shown, stored, strict=True)
         for value, cell in zip(values, cells, strict=True)
-        if cell.data_type == "f"
+        if _is_formula(cell)
     ]
     if pairs and all(value.value is None for value, _ in pairs):
         raise DataError(

@@ -34,6 +34,9 @@ _KINDS = {
     ".xlsx": "excel",
 }
 
+# Whoever opens one of these expects no text in it.
+_NOT_WRITTEN = frozenset({".xls", ".xlsb", ".xlsm", ".ods", ".json"})
+
 _GZIP = b"\x1f\x8b"
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather", b"FEA1": "feather", b"PK\x03\x04": "excel"}
 
@@ -147,6 +150,8 @@ def _kind_to_write(table: AbstractTable, path: str) -> str:
     kind = suffix_kind(path)
     if kind:
         return kind
+    if _suffix(path) in _NOT_WRITTEN:
+        raise DataError(f"{path}: files of this format are not written; {_supported()}")
     if isinstance(table, TextTable) or not _suffix(path):
         return "text"
     raise DataError(f"{path}: cannot tell which format to write: {_supported()}")

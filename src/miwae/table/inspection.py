@@ -1,5 +1,6 @@
 """What can be said of a table without a model: kinds, holes, and what looks suspicious."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from miwae.table.base import Column
-from miwae.table.schema import Schema
+from miwae.table.schema import ColumnSchema, Schema
 
 __all__ = ["ColumnInspection", "Inspection", "Pattern", "as_data", "inspect_columns"]
 
@@ -16,6 +17,12 @@ MOST_PATTERNS = 10
 
 # Numbers that people write where they have none.
 SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
+
+# 10%, $5, 1,234.50, 1'234, with a typographical minus or space: numbers to people only.
+_FOR_PEOPLE = re.compile(
+    r"[+\-\u2212]?[$€£¥]?\s?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:[.,'\s]\d{3})+)(?:[.,]\d+)?\s?[%$€£¥]?"
+)
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})")
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,11 @@ def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
             for row, count in zip(unpacked, counts[order], strict=True)
         ),
         len(counts),
-        tuple(hint for column in columns for hint in _suspicious(column)),
+        tuple(
+            hint
+            for column, known in zip(columns, schema.columns, strict=True)
+            for hint in (*_suspicious(column), *_unread(column, known))
+        ),
     )
 
 
@@ -130,6 +141,19 @@ def _suspicious(column: Column) -> list[str]:
                 f"from all others ({low:g} to {high:g}): does it mean that the value is missing?"
             )
     return hints
+
+
+def _unread(column: Column, known: ColumnSchema) -> list[str]:
+    """Text that people take for numbers or dates, unless they said what it is."""
+    levels = [level.strip() for level in column.levels if isinstance(level, str)]
+    if not levels or not column.storage == known.storage == "text" or known.reason == "as told":
+        return []
+    start = f"column {column.name!r} is read as text, but {levels[0]!r} looks like "
+    if all(map(_FOR_PEOPLE.fullmatch, levels)) and not all(map(str.isdecimal, levels)):
+        return [start + "a number: make all cells plain numbers (1234.5) to have it modelled so."]
+    if all(map(_DATE.fullmatch, levels)):
+        return [start + "a date: write all cells alike (2024-12-31) to have it modelled so."]
+    return []
 
 
 def as_data(inspection: Inspection) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def fill_arrow(array: Any, fill: Fill, name: str) -> Any:
     dtype = array.type
     if types.is_dictionary(dtype):
         return _fill_dictionary(array, fill, name)
-    values = _in_type(dtype, fill.values, name)
+    values = _in_type(dtype, fill, name)
     if types.is_string_view(dtype):  # which has no kernel for `take`
         wide = array.cast(pa.large_string())
         return _by_chunk(wide, fill.rows, values.cast(pa.large_string()), _replaced).cast(dtype)
@@ -179,11 +179,12 @@ def _replaced(chunk: Any, rows: np.ndarray, values: Any) -> Any:
     return pa.concat_arrays([chunk, values]).take(pa.array(order))
 
 
-def _in_type(dtype: Any, values: np.ndarray, name: str) -> Any:
+def _in_type(dtype: Any, fill: Fill, name: str) -> Any:
     """The values as an array of the column's type."""
     import pyarrow as pa
     from pyarrow import types
 
+    values = fill.values
     if types.is_boolean(dtype):
         return pa.array(booleans(values, name), dtype)
     if types.is_integer(dtype):
@@ -191,7 +192,7 @@ def _in_type(dtype: Any, values: np.ndarray, name: str) -> Any:
     if types.is_floating(dtype):
         return pa.array(numbers_of(values, name).astype(dtype.to_pandas_dtype()), dtype)
     if types.is_decimal(dtype):
-        return pa.array(decimals(values, dtype.precision, dtype.scale, name), dtype)
+        return pa.array(decimals(fill, dtype.precision, dtype.scale, name), dtype)
     if _is_text(dtype):
         return pa.array(texts(values, name), dtype)
     unit = _unit(dtype)

@@ -72,7 +72,7 @@ def fill_objects(array: np.ndarray, fill: Fill, name: str) -> np.ndarray:
     if fill.values.dtype.kind in "OUT":
         values = fill.values.tolist()
     else:
-        values = _like(rest, fill.values, name)
+        values = _like(rest, fill, name)
     out = array.copy()
     # Not by assignment of the list, which would look into values that are sequences.
     out[fill.rows] = np.fromiter(values, object, len(values))
@@ -123,19 +123,21 @@ def _text(observed: np.ndarray, missing: Bool[np.ndarray, " N"], name: str, dtyp
     return column_of_codes(name, "text", codes, names, (), dtype=dtype)
 
 
-def _like(rest: np.ndarray, values: np.ndarray, name: str) -> list[Any]:
-    """Numbers as objects of the type of the cells that stay.
+def _like(rest: np.ndarray, fill: Fill, name: str) -> list[Any]:
+    """Numbers as objects of the type of the cells that stay; without any, of the fill's own.
 
     Text among them is left out: it can be a mark for missing cells that are not filled.
     """
-    types = set(map(type, rest))
+    values, types = fill.values, set(map(type, rest))
     kinds = {kind_of(cls) for cls in types}
     if kinds == {"text"}:
         raise DataError(f"column {name!r} holds text: fill it with levels, not with numbers")
-    if kinds - {"text"} == {"boolean"}:
+    kinds = (kinds - {"text"}) or {fill.storage}
+    if kinds == {"boolean"}:
         return booleans(values, name).tolist()
-    if kinds - {"text"} == {"time"}:
-        first = next(value for value in rest if kind_of(type(value)) == "time")
+    if kinds == {"time"}:
+        times = (value for value in rest if kind_of(type(value)) == "time")
+        first = next(times, datetime.datetime.min)
         return _instants(first, finite(values, name))
     numeric = {cls for cls in types if kind_of(cls) == "number"}
     if numeric and all(issubclass(cls, int | np.integer) for cls in numeric):

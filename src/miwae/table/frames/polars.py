@@ -101,14 +101,14 @@ def _filled(series: Any, fill: Fill) -> Any:
 
     order = np.arange(len(series))
     order[fill.rows] = len(series) + np.arange(len(fill.rows))
-    return pl.concat([series, _in_dtype(series.dtype, fill.values, series.name)]).gather(order)
+    return pl.concat([series, _in_dtype(series.dtype, fill, series.name)]).gather(order)
 
 
-def _in_dtype(dtype: Any, values: np.ndarray, name: str) -> Any:
+def _in_dtype(dtype: Any, fill: Fill, name: str) -> Any:
     """The values as a series of the column's type."""
     import polars as pl
 
-    base = dtype.base_type()
+    base, values = dtype.base_type(), fill.values
     if base == pl.Boolean:
         return pl.Series(booleans(values, name))
     if dtype.is_integer():
@@ -116,7 +116,7 @@ def _in_dtype(dtype: Any, values: np.ndarray, name: str) -> Any:
     if dtype.is_float():
         return pl.Series(numbers_of(values, name)).cast(dtype)
     if base == pl.Decimal:
-        return pl.Series(decimals(values, dtype.precision, dtype.scale, name), dtype=dtype)
+        return pl.Series(decimals(fill, dtype.precision, dtype.scale, name), dtype=dtype)
     if base in (pl.String, pl.Categorical, pl.Enum):
         if base == pl.Enum:
             codes_of(values, dtype.categories.to_list(), name)  # refuses what is no category

@@ -4,14 +4,14 @@ import datetime
 import itertools
 import numbers
 from collections.abc import Iterable, Sequence
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Integer, Real
 
 from miwae.errors import DataError
-from miwae.table.base import Column, Storage
+from miwae.table.base import Column, Fill, Storage
 
 __all__ = [
     "booleans",
@@ -314,13 +314,23 @@ def booleans(values: np.ndarray, name: str) -> Bool[np.ndarray, " H"]:
     return finite(values, name) >= 0.5
 
 
-def decimals(values: np.ndarray, precision: int, scale: int, name: str) -> list[Decimal]:
-    """The nearest decimals of a precision (digits in all) and scale (those after the point)."""
+def decimals(fill: Fill, precision: int, scale: int, name: str) -> list[Decimal]:
+    """The nearest decimals of a precision (digits in all) and scale (those after the point).
+
+    They are rounded towards the inside where the nearest would be out of bounds.
+    """
     context = Context(prec=max(precision, 1) + 400)  # room for any float64
     unit = Decimal(1).scaleb(-scale)
     limit = Decimal(10**precision - 1).scaleb(-scale, context)
-    exact = (Decimal(repr(value)) for value in finite(values, name).tolist())
-    return [max(-limit, min(limit, value.quantize(unit, context=context))) for value in exact]
+
+    def nearest(value: Decimal) -> Decimal:
+        rounded = value.quantize(unit, context=context)
+        if not fill.lower <= float(rounded) <= fill.upper:
+            inwards = ROUND_CEILING if float(rounded) < fill.lower else ROUND_FLOOR
+            rounded = value.quantize(unit, inwards, context)
+        return max(-limit, min(limit, rounded))
+
+    return [nearest(Decimal(repr(value))) for value in finite(fill.values, name).tolist()]
 
 
 def texts(values: np.ndarray, name: str) -> list[str]:

@@ -27,8 +27,9 @@ DEFAULT_NA = (
     *("?", ".", "-", "#N/A", "#NA", "<NA>", "NaT"),
 )
 
-# 1,000 in a file without decimal commas is a thousand: read as text, it does no harm.
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+# 1,000 in a file without decimal commas is a thousand: read as text, it does no harm. So is 1.000
+# in a file with them.
+_THOUSANDS = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}[{mark}]\d{{3}}") for mark in ".,"}
 
 
 def _named(header: Sequence[str]) -> tuple[str, ...]:
@@ -49,17 +50,18 @@ def _with_decimal_mark(table: TextTable) -> TextTable:
         return table
     other = table.with_format(replace(table.format, decimal=","))
     positions = range(len(table.names))
-    if any(map(table.decimals, positions)):
+    if any(_has_decimals(table, j) for j in positions):
         return table
-    return other if any(_has_decimal_commas(other, j) for j in positions) else table
+    return other if any(_has_decimals(other, j) for j in positions) else table
 
 
-def _has_decimal_commas(table: TextTable, position: int) -> bool:
-    """Whether a column is of numbers with commas that do not all look like those of thousands."""
+def _has_decimals(table: TextTable, position: int) -> bool:
+    """Whether a column is of numbers whose marks do not all look like those of thousands."""
     if not table.decimals(position):
         return False
-    texts = table.texts(position)
-    return any("," in text and not _THOUSANDS.fullmatch(text) for text in texts)
+    mark = table.format.decimal
+    thousands = _THOUSANDS[mark].fullmatch
+    return any(mark in text and not thousands(text) for text in table.texts(position))
 
 
 def read_text(
@@ -83,6 +85,8 @@ def read_text(
         DataError: the content is no table of text; the message names the line.
     """
     inner, encoding, bom = decoded(data, encoding)
+    if header and inner.strip() and inner.startswith((b"\n", b"\r")):
+        raise DataError("line 1 is blank, where the names should be: delete it")
     if delimiter is None:
         delimiter = sniffed_delimiter(inner)
     elif len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':

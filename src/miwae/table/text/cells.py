@@ -1,8 +1,10 @@
 """What the text of a column's cells means: numbers, words for true and false, times, or text."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,8 @@ __all__ = [
     "cell_texts",
     "parse_column",
     "parsed_numbers",
+    "specimen_of",
+    "style_of",
     "trimmed",
 ]
 
@@ -33,6 +37,15 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 # A zip code or an identifier: what is lost when it is read as a number is its first digit.
 _CODE = re.compile(r"[+-]?0\d+(?:[eE][+-]?\d+)?", re.ASCII)
+
+# All that is shown of numbers in columns that write exponents, or that show nothing themselves.
+DIGITS = 6
+
+# Whole numbers below are shown in full: beyond, float64 has not all of them.
+MOST_WHOLE = 2.0**53
+
+# A second of which every part can be told from every other: 1999-03-25 13:45:30.123456.
+_INSTANT = 922369530.123456
 
 # Wider cells are no numbers, but for rare ones that the slow way reads as well.
 _WIDEST = 64
@@ -46,15 +59,31 @@ class NumberStyle:
     exponent: bool = False
     mark: str = "."
 
-    def text(self, value: Any) -> str:
-        """A number, rounded to what the column shows."""
+    def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
+        """A number, rounded to what the column shows, but not across its bounds."""
         number = float(value)
         if not np.isfinite(number):
             raise DataError(f"cannot fill a cell with {number}")
-        text = f"{number:.6g}" if self.exponent else f"{number:.{self.decimals}f}"
+        text = self._rounded(number)
+        if not lower <= float(text) <= upper:
+            inwards = 1 if float(text) < lower else -1
+            text = self._rounded(float(text) + inwards * self._step(number))
+        if not lower <= float(text) <= upper:
+            text = f"{Decimal(repr(number)):f}"  # the bounds are closer than the last digit
         if text.startswith("-") and float(text) == 0:
             text = text[1:]
         return text.replace(".", self.mark)
+
+    def _rounded(self, number: float) -> str:
+        if not self.exponent:
+            return f"{number:.{self.decimals}f}"
+        whole = number.is_integer() and abs(number) < MOST_WHOLE
+        return f"{number:.0f}" if whole else f"{number:.{DIGITS}g}"
+
+    def _step(self, number: float) -> float:
+        """One in the last digit that is shown."""
+        first = math.floor(math.log10(abs(number))) if self.exponent and number else 0
+        return 10.0 ** (first + 1 - DIGITS if self.exponent else -self.decimals)
 
 
 @dataclass(frozen=True)
@@ -72,9 +101,11 @@ class BooleanStyle:
 class TextStyle:
     """Text stands for itself; a number that gets here is written shortly."""
 
-    def text(self, value: Any) -> str:
+    def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
         """The text itself."""
-        return value if isinstance(value, str) else NumberStyle(exponent=True).text(value)
+        if isinstance(value, str):
+            return value
+        return NumberStyle(exponent=True).text(value, lower, upper)
 
 
 Style = NumberStyle | BooleanStyle | TimeStyle | TextStyle
@@ -118,6 +149,19 @@ class Missing:
             if number.is_integer():
                 words.add(str(int(number)))
         return replace(self, words=frozenset(words), numbers=frozenset(numbers))
+
+
+def specimen_of(style: Style) -> str:
+    """A cell that shows the manner in which a column is written; nothing for text."""
+    if isinstance(style, TextStyle):
+        return ""
+    return style.text(_INSTANT if isinstance(style, TimeStyle) else 1.5e-7)
+
+
+def style_of(specimen: str) -> Style:
+    """The manner that a cell shows."""
+    mark = "," if "," in specimen else "."
+    return _typed([specimen], Missing(frozenset()), mark)[-1]
 
 
 def trimmed(data: UInt8[np.ndarray, " B"], raw: Spans) -> tuple[Spans, Bool[np.ndarray, " N"]]:
@@ -222,6 +266,7 @@ def parse_column(
     *,
     encoding: str,
     mark: str,
+    order: str | None = None,
 ) -> ParsedColumn:
     """Type a column by the content of its cells.
 
@@ -232,15 +277,17 @@ def parse_column(
         missing: what stands for no value.
         encoding: of the text.
         mark: the decimal mark.
+        order: of year, month and day, where the cells do not tell it.
     """
     spans, quoted = trimmed(data, raw)
     cells = _fixed_width(data, spans)
     found = None if cells is None else _as_numbers(cells, missing, mark, encoding)
     if found is None:
-        found = _as_anything(cell_texts(data, spans, quoted, encoding), missing, mark)
+        found = _as_anything(cell_texts(data, spans, quoted, encoding), missing, mark, order)
     fields, style = found
-    column = Column(name=name, dtype="text", **fields)
-    observed = ~column.missing
+    observed = ~fields["missing"]
+    specimen = specimen_of(style) if observed.any() else ""
+    column = Column(name=name, dtype="text", specimen=specimen, **fields)
     return ParsedColumn(column, style, bool(observed.any() and quoted[observed].all()))
 
 
@@ -269,14 +316,14 @@ def _as_numbers(
 
 
 def _as_anything(
-    texts: Sequence[str], missing: Missing, mark: str
+    texts: Sequence[str], missing: Missing, mark: str, order: str | None = None
 ) -> tuple[dict[str, Any], Style]:
     """By the distinct texts, one after the other."""
     numbering: dict[str, int] = {}
     codes = np.array([numbering.setdefault(text, len(numbering)) for text in texts], dtype=int)
     absent = np.array([text in missing.words for text in numbering], dtype=bool)
     distinct = [text for text in numbering if text not in missing.words]
-    fields, values, style = _typed(distinct, missing, mark)
+    fields, values, style = _typed(distinct, missing, mark, order)
     by_code = np.full(len(numbering), np.nan)
     by_code[~absent] = values
     column = by_code[codes] if len(codes) else np.zeros(0)
@@ -284,7 +331,7 @@ def _as_anything(
 
 
 def _typed(
-    texts: Sequence[str], missing: Missing, mark: str
+    texts: Sequence[str], missing: Missing, mark: str, order: str | None = None
 ) -> tuple[dict[str, Any], np.ndarray, Style]:
     """What distinct texts are: the column's fields, a value for each text, and the style."""
     for words in _BOOLEANS:
@@ -294,7 +341,7 @@ def _typed(
     plain = [text.replace(mark, ".") if mark not in {".", ""} else text for text in texts]
     if all(map(_is_number, plain)) and not any(mark != "." and "." in text for text in texts):
         return _typed_numbers(plain, missing, mark)
-    if (times := parsed_times(texts)) is not None:
+    if (times := parsed_times(texts, order)) is not None:
         return {"storage": "time"}, *times
     levels = sorted(texts)
     place = {level: float(index) for index, level in enumerate(levels)}

@@ -266,19 +266,23 @@ def _delimiter_counts(
 def sniffed_delimiter(data: bytes) -> str:
     """The mark that cuts the first records into as many fields as the first record of all.
 
-    Where none does so for at least half of them, the file has a single column, and the delimiter
-    is one that does not occur.
+    Where none does so for at least half of them, but one cuts all others alike, the header is too
+    short or too long, which is left to be refused. Otherwise the file has a single column, and the
+    delimiter is one that does not occur.
     """
     # Enough for a hundred records of a thousand columns.
     size = 1 << 20
     sample = np.frombuffer(data[:size].rstrip(b"\r\n"), dtype=np.uint8)
-    agreement = {}
-    for delimiter in _DELIMITERS:
-        counts = _delimiter_counts(sample, delimiter, complete=len(data) <= size)
-        agreement[delimiter] = float(np.mean(counts == counts[0])) if counts[0] else 0.0
-    best = max(_DELIMITERS, key=lambda delimiter: agreement[delimiter])
-    if agreement[best] >= 0.5:
+    complete = len(data) <= size
+    counts = {mark: _delimiter_counts(sample, mark, complete=complete) for mark in _DELIMITERS}
+    counts = {mark: n for mark, n in counts.items() if n[0]}
+    agreement = {mark: float(np.mean(n == n[0])) for mark, n in counts.items()}
+    best = max(counts, key=agreement.__getitem__, default="")
+    if best and agreement[best] >= 0.5:
         return best
+    for mark, n in counts.items():
+        if len(n) > 2 and n[1] and np.all(n[1:] == n[1]):
+            return mark
     return next((mark for mark in reversed(_DELIMITERS) if mark.encode() not in data), ",")
 
 

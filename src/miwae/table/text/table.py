@@ -9,14 +9,17 @@ import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
 from miwae.errors import DataError
-from miwae.table.base import AbstractTable, Column, Fill
+from miwae.table.base import AbstractTable, Column, Fill, Storage
 from miwae.table.frames.shared import check_names
 from miwae.table.text.cells import (
     Missing,
     NumberStyle,
     ParsedColumn,
+    Style,
+    TextStyle,
     cell_texts,
     parse_column,
+    style_of,
     trimmed,
 )
 from miwae.table.text.records import (
@@ -29,6 +32,9 @@ from miwae.table.text.spans import Spans, appended, joined, pasted, span_bytes
 from miwae.table.text.times import TimeStyle
 
 __all__ = ["TextTable"]
+
+# How cells are written where neither this file nor the one that was learned tells.
+_SPECIMENS = {"time": "1999-03-25T13:45:30", "boolean": "true", "number": "1.5e-07"}
 
 # Rows that are put together at a time: the indices of their bytes take eight times their size.
 _ROWS_AT_ONCE = 100_000
@@ -131,14 +137,46 @@ class TextTable(AbstractTable):
         self._asked[position] = missing
         return self._column(position, missing).column
 
-    def as_text(self, position: int, missing_values: tuple[Any, ...] = ()) -> Column:
-        """A column of text, whatever its cells look like: zip codes without leading zeros."""
+    def as_learned(
+        self,
+        position: int,
+        storage: Storage,
+        specimen: str = "",
+        missing_values: tuple[Any, ...] = (),
+    ) -> Column:
+        """A column read as another was, where its cells do not tell, or look otherwise.
+
+        Text that was learned stays text (zip codes without leading zeros); dates have their day
+        where it was learned to be; cells of a column without values are written as learned.
+        """
         column = self.column(position, missing_values)
+        if storage == "text":
+            return self._as_text(position, column) if column.n_observed else column
+        style = self._with_own_mark(style_of(specimen or _SPECIMENS.get(storage, "")))
+        key = (position, self._asked[position])
+        if column.n_observed == 0:
+            self._parsed[key] = self._parsed[key]._replace(style=style)
+        elif column.storage == "text":
+            parsed = self._parse(position, self._asked[position], style)
+            if parsed.column.storage == storage:
+                self._parsed[key] = parsed
+        return self._parsed[key].column
+
+    def _with_own_mark(self, style: Style) -> Style:
+        """A manner of writing with the decimal mark of this file, if it has one."""
+        if not isinstance(style, NumberStyle):
+            return style
+        shown = self._format.delimiter == "," or any(map(self.decimals, range(len(self._names))))
+        return replace(style, mark=self._format.decimal) if shown else style
+
+    def _as_text(self, position: int, column: Column) -> Column:
         texts = np.array(self.texts(position), dtype=object)
         levels, codes = np.unique(texts[~column.missing], return_inverse=True)
         values = np.full(len(texts), np.nan)
         values[~column.missing] = codes
-        return replace(column, storage="text", values=values, levels=tuple(levels), whole=False)
+        return replace(
+            column, storage="text", values=values, levels=tuple(levels), whole=False, specimen=""
+        )
 
     def _column(self, position: int, missing: Missing) -> ParsedColumn:
         key = (position, missing)
@@ -150,14 +188,16 @@ class TextTable(AbstractTable):
             )
         return self._parsed[key]
 
-    def _parse(self, position: int, missing: Missing) -> ParsedColumn:
+    def _parse(self, position: int, missing: Missing, like: Style | None = None) -> ParsedColumn:
+        """A column, typed by its cells and, where these do not tell, by another's manner."""
         return parse_column(
             self._names[position],
             self._data,
             self._fields[position],
             missing,
             encoding=self._encoding,
-            mark=self._format.decimal,
+            mark=like.mark if isinstance(like, NumberStyle) else self._format.decimal,
+            order=like.order if isinstance(like, TimeStyle) else None,
         )
 
     def _part_of_origin(self, position: int, missing: Missing) -> ParsedColumn:
@@ -204,11 +244,9 @@ class TextTable(AbstractTable):
         cells: dict[int, tuple[np.ndarray, list[bytes]]] = {}
         for position, fill in fills.items():
             _, style, quoted = self._as_asked(position)
-            # A level is a level, also in a column that has no other value here.
-            texts = [v if isinstance(v, str) else style.text(v) for v in fill.values.tolist()]
             cells[position] = (
                 fill.rows,
-                [self._format.field(text, quoted=quoted) for text in texts],
+                [self._format.field(text, quoted=quoted) for text in _texts(style, fill)],
             )
         return self._with_cells(cells)
 
@@ -367,6 +405,12 @@ class TextTable(AbstractTable):
         for raw in self._fields:
             columns += [raw.part(start, stop), marks]
         return pasted(data, [*columns[:-1], last])
+
+
+def _texts(style: Style, fill: Fill) -> list[str]:
+    """The values of a fill as a column writes them; a level is a level in any column."""
+    within = (fill.lower, fill.upper) if isinstance(style, NumberStyle | TextStyle) else ()
+    return [v if isinstance(v, str) else style.text(v, *within) for v in fill.values.tolist()]
 
 
 def _starts_quoted(data: UInt8[np.ndarray, " B"], raw: Spans) -> Bool[np.ndarray, " N"]:

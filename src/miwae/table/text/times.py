@@ -148,13 +148,23 @@ def _style(
     )
 
 
-def parsed_times(texts: Sequence[str]) -> tuple[np.ndarray, TimeStyle] | None:
+def parsed_times(
+    texts: Sequence[str], order: str | None = None
+) -> tuple[np.ndarray, TimeStyle] | None:
     """Seconds since 1970 (in UTC, or as if there), and the manner of writing.
 
-    None if the texts are not all times of one manner, or if day and month cannot be told apart.
+    Args:
+        texts: of the column.
+        order: of year, month and day, where the texts themselves do not tell it.
+
+    Returns:
+        None if the texts are not all times of one manner, or if day and month cannot be told
+        apart.
     """
     # Most columns are no times, and their first text shows it.
-    order = _order(texts) if texts and _order_is_possible(texts[0]) else None
+    if not texts or not _order_is_possible(texts[0]):
+        return None
+    order = _order(texts) or order
     if order is None:
         return None
     dates: list[re.Match[str]] = []
