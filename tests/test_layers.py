@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "numerics", "arrays", "randomness", "compilation", "linalg", "atomic"}),
     frozenset({"table", "data"}),
+    frozenset({"evaluation"}),
     frozenset({"multiple"}),
     frozenset({"model"}),
     frozenset({"inference"}),

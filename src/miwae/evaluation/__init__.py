@@ -1,0 +1,1 @@
+"""How good imputations are: cells to hide, errors, other methods, and experiments with them."""

@@ -1,0 +1,196 @@
+"""Which cells of a table to hide, so that imputations of them can be compared with the truth."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.optimize import bisect
+from scipy.special import expit, logit
+
+from miwae.errors import DataError, SettingsError
+
+__all__ = ["MECHANISMS", "ampute"]
+
+MECHANISMS = {
+    "mcar": "every cell with the same probability",
+    "mcar-exact": "exactly this share of the cells, all sets of them equally likely",
+    "mar": "logistic in some columns, the drivers, which stay as they are",
+    "mnar-self": "logistic in the value itself: the larger, the likelier",
+    "mnar-upper": "only values in the upper quantiles",
+    "mnar-lower": "only values in the lower quantiles",
+    "mnar-both": "only values in the outer quantiles, on both sides",
+}
+
+# So many observed cells each column keeps: fewer have no mean and deviation to impute from.
+KEPT = 2
+
+# Logits per standard deviation: an odds ratio of about seven from one deviation to the next.
+SLOPE = 2.0
+
+# About this share of the columns drive the others, fewer where the rate leaves no room for it.
+DRIVERS = 0.3
+
+
+def ampute(
+    x: Float[np.ndarray, "N D"], rate: float, mechanism: str, *, rng: np.random.Generator
+) -> Bool[np.ndarray, "N D"]:
+    """Choose cells to hide.
+
+    Every column that loses cells loses the same share of them in expectation, except with
+    "mcar-exact". Each column keeps two observed cells at least, which lowers the rate of very
+    short tables; a row may lose all of its cells.
+
+    Args:
+        x: the table, NaN where it is missing already; categories as codes.
+        rate: the share of the observed cells to hide: expected, or exact with "mcar-exact".
+        mechanism: one of `MECHANISMS`.
+        rng: the only source of randomness.
+
+    Returns:
+        True for the cells to hide, never where `x` is NaN.
+
+    Raises:
+        SettingsError: an unknown mechanism, a rate outside of (0, 1), or too high for "mar".
+        DataError: infinite values, or too few rows to hide exactly so many cells.
+    """
+    if mechanism not in MECHANISMS:
+        raise SettingsError(f"mechanism {mechanism!r} is not one of {', '.join(MECHANISMS)}")
+    if not 0 < rate < 1:
+        raise SettingsError(f"rate must be between 0 and 1 (0.5 hides every second cell): {rate}")
+    if np.isinf(x).any():
+        row, column = np.argwhere(np.isinf(x))[0]
+        raise DataError(f"column {column} has an infinite value in row {row}: remove it first")
+    observed = ~np.isnan(x)
+    if mechanism == "mcar-exact":
+        return _exactly(observed, rate, rng)
+    probability = np.where(observed, _PROBABILITIES[mechanism](x, rate, rng), 0.0)
+    # A cell is hidden where a uniform number is below its probability: where the ratio is below 1.
+    with np.errstate(divide="ignore"):
+        ratio = _protected(rng.random(x.shape) / probability, observed)
+    return ratio < 1
+
+
+def _protected(
+    score: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
+) -> Float[np.ndarray, "N D"]:
+    """Infinite for the cells that must stay: the last ones of each column in the order of hiding.
+
+    They would have stayed anyway, unless nearly all of their column goes.
+    """
+    last = np.argsort(np.where(observed, score, -np.inf), axis=0)[-KEPT:]
+    score = np.where(observed, score, np.inf)
+    np.put_along_axis(score, last, np.inf, axis=0)
+    return score
+
+
+def _exactly(
+    observed: Bool[np.ndarray, "N D"], rate: float, rng: np.random.Generator
+) -> Bool[np.ndarray, "N D"]:
+    score = _protected(rng.random(observed.shape), observed)
+    count, most = round(rate * observed.sum()), np.isfinite(score).sum()
+    if count > most:
+        raise DataError(
+            f"{count} of {observed.sum()} observed cells cannot be hidden: every column keeps "
+            f"{KEPT}, which leaves {most}; use a lower rate or more rows"
+        )
+    hidden = np.zeros(observed.size, dtype=bool)
+    hidden[np.argsort(score, axis=None)[:count]] = True
+    return hidden.reshape(observed.shape)
+
+
+def _mcar(
+    x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
+) -> Float[np.ndarray, "N D"]:
+    return np.full(x.shape, rate)
+
+
+def _mar(
+    x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
+) -> Float[np.ndarray, "N D"]:
+    """Probabilities from random mixtures of the drivers, whose missing cells count as means."""
+    drivers = _drivers(x, rate, rng)
+    others = np.setdiff1d(np.arange(x.shape[1]), drivers)
+    z = _standardised(x[:, drivers])
+    seen = ~np.isnan(x)
+    share = rate * seen.sum() / max(seen[:, others].sum(), 1)
+    probability = np.zeros(x.shape)
+    for j in others:
+        mixture = z @ rng.standard_normal(len(drivers))
+        score = _standardised(mixture[:, None])[:, 0]
+        probability[:, j] = _logistic(score, seen[:, j], share)
+    return probability
+
+
+def _drivers(x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator) -> np.ndarray:
+    """Columns that stay as they are: at random, but leaving enough cells to hide."""
+    order = rng.permutation(x.shape[1])
+    cells = np.cumsum((~np.isnan(x[:, order])).sum(0))
+    wanted = max(1, round(DRIVERS * x.shape[1]))
+    fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
+    if fitting < 1:
+        raise SettingsError(
+            f"rate {rate:g} is too high for 'mar' with {x.shape[1]} columns: one at least stays "
+            "as it is, and the others cannot lose so many cells; use a lower rate"
+        )
+    return order[: min(wanted, fitting)]
+
+
+def _self_masking(
+    x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
+) -> Float[np.ndarray, "N D"]:
+    z, seen = _standardised(x), ~np.isnan(x)
+    columns = [_logistic(z[:, j], seen[:, j], rate) for j in range(x.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+def _quantile(side: str) -> Callable[..., Float[np.ndarray, "N D"]]:
+    """Probabilities for values in a tail, which is so long that a part of it stays seen."""
+
+    def probabilities(
+        x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
+    ) -> Float[np.ndarray, "N D"]:
+        inside = (1 + rate) / 2
+        tail = rate / inside
+        level = _levels(x, rng)
+        outer = {"upper": 1 - level, "lower": level, "both": 2 * np.minimum(level, 1 - level)}
+        return np.where(outer[side] < tail, inside, 0.0)
+
+    return probabilities
+
+
+def _levels(x: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Float[np.ndarray, "N D"]:
+    """The share of a column below each value, between 0 and 1; equal values in random order."""
+    order = np.lexsort((rng.random(x.shape), x), axis=0)  # NaN come last
+    rank = np.argsort(order, axis=0)
+    return (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)
+
+
+def _standardised(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+    """Columns of mean 0 and deviation 1, missing cells 0."""
+    seen = ~np.isnan(x)
+    count = np.maximum(seen.sum(0), 1)
+    centred = np.where(seen, x - np.where(seen, x, 0.0).sum(0) / count, 0.0)
+    deviation = np.sqrt((centred**2).sum(0) / count)
+    return centred / np.where(deviation > 0, deviation, 1.0)
+
+
+def _logistic(
+    score: Float[np.ndarray, " N"], seen: Bool[np.ndarray, " N"], share: float
+) -> Float[np.ndarray, " N"]:
+    """Probabilities that increase with a score and have the wanted mean over the seen cells."""
+    slope = SLOPE * score
+    if not seen.any():
+        return np.zeros(len(score))
+    low, high = logit(share) - slope.max() - 1, logit(share) - slope.min() + 1
+    intercept = bisect(lambda b: expit(slope[seen] + b).mean() - share, low, high)
+    return expit(slope + float(intercept))  # pyright: ignore[reportArgumentType]
+
+
+_PROBABILITIES: dict[str, Callable[..., Float[np.ndarray, "N D"]]] = {
+    "mcar": _mcar,
+    "mar": _mar,
+    "mnar-self": _self_masking,
+    "mnar-upper": _quantile("upper"),
+    "mnar-lower": _quantile("lower"),
+    "mnar-both": _quantile("both"),
+}

@@ -1,0 +1,202 @@
+"""How far imputations are from the truth.
+
+Every metric takes `scored`, True for the cells that count: those that were hidden. What stands in
+other cells is never read. Where a metric takes `scale`, distances in a column are divided by its
+entry, as `column_deviations` gives them, so that columns of different units can be averaged.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.stats import wasserstein_distance
+
+from miwae.errors import DataError
+
+__all__ = [
+    "accuracy",
+    "column_deviations",
+    "coverage",
+    "crps",
+    "energy_score",
+    "log_loss",
+    "mae",
+    "mse",
+    "rmse",
+    "wasserstein",
+    "width",
+]
+
+
+def column_deviations(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
+    """Standard deviations (divided by n) of the columns without NaN; 1 for constant columns."""
+    seen = ~np.isnan(x)
+    count = np.maximum(seen.sum(0), 1)
+    mean = np.where(seen, x, 0.0).sum(0) / count
+    deviation = np.sqrt((np.where(seen, x - mean, 0.0) ** 2).sum(0) / count)
+    return np.where(deviation > 0, deviation, 1.0)
+
+
+def mse(
+    truth: Float[np.ndarray, "N D"],
+    imputed: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None = None,
+) -> float:
+    """The mean of the squared errors."""
+    return float(np.mean(_errors(truth, imputed, scored, scale) ** 2))
+
+
+def rmse(
+    truth: Float[np.ndarray, "N D"],
+    imputed: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None = None,
+) -> float:
+    """The root of the mean of the squared errors."""
+    return float(np.sqrt(mse(truth, imputed, scored, scale)))
+
+
+def mae(
+    truth: Float[np.ndarray, "N D"],
+    imputed: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None = None,
+) -> float:
+    """The mean of the absolute errors."""
+    return float(np.mean(np.abs(_errors(truth, imputed, scored, scale))))
+
+
+def accuracy(
+    truth: Float[np.ndarray, "N D"],
+    imputed: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+) -> float:
+    """The share of codes that are right."""
+    return float(np.mean(_errors(truth, imputed, scored, None) == 0))
+
+
+def log_loss(
+    truth: Float[np.ndarray, " N"],
+    probabilities: Float[np.ndarray, "N C"],
+    scored: Bool[np.ndarray, " N"],
+) -> float:
+    """Minus the mean log-probability of the true codes of one column.
+
+    A probability of 0 counts as the smallest relative difference of its type (about 2e-16), so
+    that one certain mistake costs 36 and not everything.
+    """
+    _require_scored(scored)
+    codes = truth[scored].astype(int)
+    of_truth = probabilities[scored, codes]
+    return float(-np.mean(np.log(np.maximum(of_truth, np.finfo(of_truth.dtype).eps))))
+
+
+def crps(
+    truth: Float[np.ndarray, "N D"],
+    samples: Float[np.ndarray, "M N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None = None,
+) -> float:
+    """The mean continuous ranked probability score, in its fair form.
+
+    For M draws X of a cell with the value y it is the mean of |X - y| minus half the mean of
+    |X - X'| over pairs of *different* draws. Its expectation is that of the score of the
+    distribution itself, whatever M is; the plain form, which divides by M^2, punishes few draws.
+    """
+    _require_pairs(samples)
+    y = _scaled(truth, scale)[scored]
+    draws = np.sort(_scaled(samples, scale)[:, scored], axis=0)
+    _require_scored(scored)
+    m = len(draws)
+    # Each sorted draw is the larger of so many pairs, less those in which it is the smaller.
+    times = 2 * np.arange(m) - (m - 1)
+    between = (times[:, None] * draws).sum(0) / (m * (m - 1))
+    return float(np.mean(np.abs(draws - y).mean(0) - between))
+
+
+def energy_score(
+    truth: Float[np.ndarray, "N D"],
+    samples: Float[np.ndarray, "M N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None = None,
+) -> float:
+    """The CRPS of whole rows: Euclidean distances over the scored cells of each row.
+
+    Unlike the mean CRPS it also sees whether cells are drawn together as they belong together.
+    Fair form, as `crps`; the mean over rows that have a scored cell.
+    """
+    _require_pairs(samples)
+    _require_scored(scored)
+    y = np.where(scored, _scaled(truth, scale), 0.0)
+    draws = np.where(scored, _scaled(samples, scale), 0.0)
+    m = len(draws)
+    to_truth = np.linalg.norm(draws - y, axis=-1).mean(0)
+    between = sum(np.linalg.norm(draws[i + 1 :] - draws[i], axis=-1).sum(0) for i in range(m - 1))
+    return float(np.mean((to_truth - between / (m * (m - 1)))[scored.any(1)]))
+
+
+def coverage(
+    truth: Float[np.ndarray, "N D"],
+    lower: Float[np.ndarray, "N D"],
+    upper: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+) -> float:
+    """The share of true values within their intervals, ends included."""
+    _require_scored(scored)
+    y = truth[scored]
+    return float(np.mean((lower[scored] <= y) & (y <= upper[scored])))
+
+
+def width(
+    lower: Float[np.ndarray, "N D"],
+    upper: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None = None,
+) -> float:
+    """The mean width of intervals."""
+    return float(np.mean(_errors(lower, upper, scored, scale)))
+
+
+def wasserstein(
+    truth: Float[np.ndarray, "N D"],
+    imputed: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None = None,
+) -> float:
+    """The Wasserstein-1 distance of imputed from true values, column by column; their mean.
+
+    It compares distributions: an imputation by means has a large one however small its MSE.
+    """
+    _require_scored(scored)
+    y, filled = _scaled(truth, scale), _scaled(imputed, scale)
+    columns = np.flatnonzero(scored.any(0))
+    return float(
+        np.mean(
+            [wasserstein_distance(y[s, j], filled[s, j]) for j in columns for s in [scored[:, j]]]
+        )
+    )
+
+
+def _errors(
+    truth: Float[np.ndarray, "N D"],
+    imputed: Float[np.ndarray, "N D"],
+    scored: Bool[np.ndarray, "N D"],
+    scale: Float[np.ndarray, " D"] | None,
+) -> Float[np.ndarray, " H"]:
+    _require_scored(scored)
+    return _scaled(imputed, scale)[scored] - _scaled(truth, scale)[scored]
+
+
+def _scaled(
+    x: Float[np.ndarray, "... D"], scale: Float[np.ndarray, " D"] | None
+) -> Float[np.ndarray, "... D"]:
+    return x if scale is None else x / scale
+
+
+def _require_scored(scored: Bool[np.ndarray, "..."]) -> None:
+    if not scored.any():
+        raise DataError("no cell is scored: hide some cells before comparing")
+
+
+def _require_pairs(samples: Float[np.ndarray, "M N D"]) -> None:
+    if len(samples) < 2:
+        raise DataError(f"a fair score needs two draws at least, not {len(samples)}")

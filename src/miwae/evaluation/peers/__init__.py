@@ -1,0 +1,32 @@
+"""Other methods of imputation, behind one interface, held to their published figures."""
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.errors import SettingsError
+from miwae.evaluation.peers.base import AbstractPeer
+from miwae.evaluation.peers.iterative import Iterative
+from miwae.evaluation.peers.knn import KNN, VIMKNN
+from miwae.evaluation.peers.mean import Mean
+from miwae.evaluation.peers.missforest import MissForest
+from miwae.evaluation.peers.pca import PCA
+
+__all__ = ["PEERS", "complete"]
+
+PEERS: dict[str, type[AbstractPeer]] = {
+    "mean": Mean,
+    "knn": KNN,
+    "knn-vim": VIMKNN,
+    "pca": PCA,
+    "missforest": MissForest,
+    "iterative": Iterative,
+}
+
+
+def complete(
+    name: str, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], seed: int
+) -> Float[np.ndarray, "N D"]:
+    """Complete a table by the method of that name in `PEERS`, with its default settings."""
+    if name not in PEERS:
+        raise SettingsError(f"method {name!r} is not one of {', '.join(PEERS)}")
+    return PEERS[name](seed=seed).fit_transform(x, categorical)

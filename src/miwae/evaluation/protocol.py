@@ -1,0 +1,233 @@
+"""Experiments: hide cells, let methods fill them, compare; one plain record for each attempt.
+
+A cell of an experiment is what the fields in `KEY` name. Its randomness comes from the seed and
+the mask number only: all methods see the same holes, in any order, and after a resume.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.errors import DataError
+from miwae.evaluation import metrics
+from miwae.evaluation.amputation import ampute
+
+__all__ = ["KEY", "Experiment", "Store", "in_sample", "key_of", "new_rows"]
+
+KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask", "seed")
+
+# Streams of randomness, apart from each other and from those of methods with the same seed.
+CELLS, ROWS = 1, 2
+
+Record = dict[str, Any]
+Array = np.ndarray
+Method = Callable[[Array, Array, int], Array]
+Fitter = Callable[[Array, Array, int], Callable[[Array], Array]]
+
+
+class Experiment(NamedTuple):
+    """A table and what is done to it.
+
+    Attributes:
+        data: the name of the table, for the records.
+        x: the table, NaN where it is missing already; categories as codes.
+        categorical: which columns hold codes.
+        mechanism: of hiding cells; see `amputation.MECHANISMS`.
+        rate: the share of observed cells to hide.
+        seed: of everything.
+        standardise: numbers are centred and divided by the deviation of their column, computed
+            from all cells of `x` ("complete", as in the paper) or from those that stay
+            ("observed", as in practice). Methods see, and errors are in, these units.
+    """
+
+    data: str
+    x: Float[np.ndarray, "N D"]
+    categorical: Bool[np.ndarray, " D"]
+    mechanism: str = "mcar-exact"
+    rate: float = 0.5
+    seed: int = 0
+    standardise: Literal["complete", "observed"] = "complete"
+
+
+def in_sample(
+    experiment: Experiment,
+    methods: Mapping[str, Method],
+    masks: Iterable[int],
+    done: Container[tuple[Any, ...]] = (),
+) -> Iterator[Record]:
+    """Complete the table itself, with each method and each mask.
+
+    Args:
+        experiment: the table, and how to hide cells.
+        methods: by name; called with (x with NaN, categorical, seed), return x completed.
+        masks: numbers of the masks: 0, 1, 2, ...
+        done: cells to leave out, as `key_of` and `Store.done` give them.
+
+    Yields:
+        The fields of `KEY`, `seconds`, and either `mse`, `rmse`, `mae` and `wasserstein` of
+        numbers and `accuracy` of categories, as far as there are any, or `error`.
+    """
+    everywhere = np.ones(len(experiment.x), dtype=bool)
+    for mask in masks:
+        x, hidden = _with_holes(experiment, mask, everywhere)
+        given = np.where(hidden, np.nan, x)
+        for name, method in methods.items():
+            record = _cell(experiment, "in-sample", name, mask)
+            if key_of(record) not in done:
+                seed = experiment.seed + mask
+                attempt = partial(method, given.copy(), experiment.categorical, seed)
+                yield record | _outcome(attempt, x, hidden, experiment.categorical)
+
+
+def new_rows(
+    experiment: Experiment,
+    methods: Mapping[str, Fitter],
+    masks: Iterable[int],
+    done: Container[tuple[Any, ...]] = (),
+    *,
+    share: float = 0.2,
+) -> Iterator[Record]:
+    """Fit on a part of the incomplete rows and complete the others; records as `in_sample`.
+
+    Args:
+        experiment: the table, and how to hide cells; with "observed", only rows that methods are
+            fitted on count.
+        methods: by name; called with (x with NaN, categorical, seed), return a function that
+            completes other rows.
+        masks: numbers of the masks; each has its own split of the rows.
+        done: cells to leave out.
+        share: of the rows that are new.
+    """
+    n_rows = len(experiment.x)
+    for mask in masks:
+        order = np.random.default_rng([experiment.seed, mask, ROWS]).permutation(n_rows)
+        new = np.isin(np.arange(n_rows), order[: round(share * n_rows)])
+        x, hidden = _with_holes(experiment, mask, ~new)
+        given = np.where(hidden, np.nan, x)
+        for name, fit in methods.items():
+            record = _cell(experiment, "new-rows", name, mask)
+            if key_of(record) not in done:
+                seed = experiment.seed + mask
+                attempt = partial(
+                    _fitted_elsewhere, fit, given[~new], given[new], experiment.categorical, seed
+                )
+                yield record | _outcome(attempt, x[new], hidden[new], experiment.categorical)
+
+
+def _fitted_elsewhere(
+    fit: Fitter, known: Array, new: Array, categorical: Array, seed: int
+) -> Array:
+    return fit(known, categorical, seed)(new.copy())
+
+
+def key_of(record: Record) -> tuple[Any, ...]:
+    """What identifies a cell of an experiment."""
+    return tuple(record[field] for field in KEY)
+
+
+def _cell(experiment: Experiment, protocol: str, method: str, mask: int) -> Record:
+    return {
+        "protocol": protocol,
+        "data": experiment.data,
+        "method": method,
+        "mechanism": experiment.mechanism,
+        "rate": experiment.rate,
+        "standardise": experiment.standardise,
+        "mask": mask,
+        "seed": experiment.seed,
+    }
+
+
+def _with_holes(
+    experiment: Experiment, mask: int, rows: Bool[np.ndarray, " N"]
+) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
+    """The table in units of its deviations, and the cells to hide from methods."""
+    rng = np.random.default_rng([experiment.seed, mask, CELLS])
+    x = experiment.x
+    hidden = ampute(x, experiment.rate, experiment.mechanism, rng=rng)
+    known = x if experiment.standardise == "complete" else np.where(hidden, np.nan, x)[rows]
+    mean = np.where(experiment.categorical, 0.0, np.nanmean(known, axis=0))
+    deviation = np.where(experiment.categorical, 1.0, metrics.column_deviations(known))
+    return (x - mean) / deviation, hidden
+
+
+def _outcome(
+    attempt: Callable[[], Array],
+    truth: Float[np.ndarray, "N D"],
+    hidden: Bool[np.ndarray, "N D"],
+    categorical: Bool[np.ndarray, " D"],
+) -> Record:
+    """The metrics and the time of an attempt, or what went wrong."""
+    start = time.perf_counter()
+    try:
+        completed = np.asarray(attempt(), dtype=float)
+        seconds = time.perf_counter() - start
+        _require_complete(completed, truth, hidden)
+    except Exception as error:  # one method that fails must not stop the others
+        text = f"{type(error).__name__}: {error}"
+        return {"seconds": time.perf_counter() - start, "error": text}
+    outcome: Record = {"seconds": seconds}
+    numbers, codes = hidden & ~categorical, hidden & categorical
+    if numbers.any():
+        for metric in (metrics.mse, metrics.rmse, metrics.mae, metrics.wasserstein):
+            outcome[metric.__name__] = metric(truth, completed, numbers)
+    if codes.any():
+        outcome["accuracy"] = metrics.accuracy(truth, completed, codes)
+    return outcome
+
+
+def _require_complete(
+    completed: Array, truth: Float[np.ndarray, "N D"], hidden: Bool[np.ndarray, "N D"]
+) -> None:
+    if completed.shape != truth.shape:
+        raise DataError(f"the completed table has the shape {completed.shape}, not {truth.shape}")
+    if not np.isfinite(completed[hidden]).all():
+        raise DataError(f"{(~np.isfinite(completed[hidden])).sum()} hidden cells were not filled")
+    observed = ~hidden & ~np.isnan(truth)
+    if not np.array_equal(completed[observed], truth[observed]):
+        raise DataError("observed cells were changed")
+
+
+@dataclass(frozen=True)
+class Store:
+    """Records in a file of JSON lines, one for each, which survives an interrupted run.
+
+    A line is written at once and forced to the disk; a half-written last line is passed over.
+    """
+
+    path: Path
+
+    def records(self) -> list[Record]:
+        """The last record of each cell, in the order of first appearance."""
+        found: dict[tuple[Any, ...], Record] = {}
+        for line in self.path.read_text("utf-8").splitlines() if self.path.exists() else []:
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            found[key_of(record)] = record
+        return list(found.values())
+
+    def done(self) -> set[tuple[Any, ...]]:
+        """The cells that need not be run again: failures are tried once more after a resume."""
+        return {key_of(record) for record in self.records() if "error" not in record}
+
+    def append(self, record: Record) -> None:
+        """Add a record."""
+        with self.path.open("a+b") as file:
+            line = json.dumps(record).encode() + b"\n"
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    line = b"\n" + line  # after the end of an interrupted one
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,80 @@
+import os
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+
+from miwae.errors import DataError, SettingsError
+from miwae.evaluation import datasets
+from miwae.evaluation.datasets import DATASETS, load
+
+
+def write(directory, name, n_rows):
+    source = DATASETS[name]
+    rows = np.arange(n_rows * source.n_features).reshape(n_rows, -1)
+    target = "5" if source.numeric_target else "yes"
+    lines = [",".join([*map(str, row), target]) for row in rows]
+    header = ",".join(["a"] * (source.n_features + 1))
+    (directory / source.file).write_text("\n".join([header, *lines]) + "\n")
+
+
+def test_files_are_read_with_and_without_the_target(tmp_path, monkeypatch):
+    monkeypatch.setenv("MIWAE_DATA", str(tmp_path))
+    write(tmp_path, "red", 1599)
+    write(tmp_path, "banknote", 1372)
+    with_quality = load("red")
+    assert with_quality.shape == (1599, 12)
+    np.testing.assert_array_equal(with_quality[:, -1], 5.0)
+    np.testing.assert_array_equal(load("red", target=False), with_quality[:, :-1])
+    np.testing.assert_array_equal(load("banknote")[1], [4, 5, 6, 7])  # its classes are names
+
+
+def test_a_wrong_file_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("MIWAE_DATA", str(tmp_path))
+    write(tmp_path, "concrete", 7)
+    with pytest.raises(DataError, match=r"1030 rows and 9 columns .* is concrete.csv the right"):
+        load("concrete")
+
+
+def test_breast_comes_with_scikit_learn(monkeypatch):
+    monkeypatch.delenv("MIWAE_DATA", raising=False)
+    x = load("breast")
+    assert x.shape == (569, 30)
+    assert x[:, 0].mean() == pytest.approx(14.127, abs=1e-3)  # as published
+
+
+def test_offline_says_what_to_do(monkeypatch):
+    def offline(**_):
+        raise URLError("no network")
+
+    monkeypatch.delenv("MIWAE_DATA", raising=False)
+    monkeypatch.setattr(datasets, "fetch_openml", offline)
+    with pytest.raises(DataError, match=r"no network.* put yeast.csv into .* MIWAE_DATA"):
+        load("yeast")
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_openml_gives_the_target_apart_or_not(monkeypatch, apart):
+    x = np.arange(1030.0 * 9).reshape(1030, 9)
+    answer = (x[:, :8], x[:, 8].astype(str)) if apart else (x, None)
+    monkeypatch.delenv("MIWAE_DATA", raising=False)
+    monkeypatch.setattr(datasets, "fetch_openml", lambda **_: answer)
+    np.testing.assert_array_equal(load("concrete"), x)
+    np.testing.assert_array_equal(load("concrete", target=False), x[:, :8])
+
+
+def test_unknown_names():
+    with pytest.raises(SettingsError, match="'wine' is not one of banknote, breast"):
+        load("wine")
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_tables_are_those_of_the_paper(name):
+    source = DATASETS[name]
+    if not (Path(os.environ.get("MIWAE_DATA", "missing")) / source.file).is_file():
+        pytest.skip("the tables are not here: name their directory in MIWAE_DATA")
+    x = load(name)
+    assert len(x) == source.n_rows
+    if name == "concrete":  # as published
+        assert x[:, -1].mean() == pytest.approx(35.818, abs=1e-3)

@@ -1,0 +1,160 @@
+import json
+
+import numpy as np
+import pytest
+
+from miwae.evaluation.peers import complete
+from miwae.evaluation.protocol import KEY, Experiment, Store, in_sample, key_of, new_rows
+
+
+def table(n=400):
+    rng = np.random.default_rng(0)
+    x = 5 + 3 * rng.standard_normal((n, 4))
+    x[:, 3] = rng.integers(3, size=n)
+    return x, np.array([False, False, False, True])
+
+
+def experiment(**changes):
+    x, categorical = table()
+    return Experiment("noise", x, categorical)._replace(**changes)
+
+
+def mean(x, categorical, seed):
+    return complete("mean", x, categorical, seed)
+
+
+def broken(x, categorical, seed):
+    raise ArithmeticError("it diverged")
+
+
+def test_the_mean_has_an_error_of_one_in_standardised_columns():
+    records = list(in_sample(experiment(), {"mean": mean}, range(5)))
+    assert [record["mask"] for record in records] == [0, 1, 2, 3, 4]
+    assert np.mean([r["mse"] for r in records]) == pytest.approx(1.0, abs=0.05)
+    assert all(r["rmse"] == pytest.approx(np.sqrt(r["mse"])) for r in records)
+    assert np.mean([r["mae"] for r in records]) == pytest.approx(np.sqrt(2 / np.pi), abs=0.05)
+    assert np.mean([r["wasserstein"] for r in records]) == pytest.approx(0.8, abs=0.05)
+    assert 0.2 < np.mean([r["accuracy"] for r in records]) < 0.45
+    assert json.loads(json.dumps(records)) == records
+
+
+def test_methods_see_half_of_the_cells_standardised_and_all_the_same():
+    seen = []
+
+    def spy(x, categorical, seed):
+        seen.append((x.copy(), seed))
+        x[:] = 0.0  # what a method does to its copy is its own affair
+        return x
+
+    whole = experiment()
+    records = list(in_sample(whole, {"a": spy, "b": spy}, [2]))
+    assert "observed cells were changed" in records[0]["error"]
+    np.testing.assert_array_equal(seen[0][0], seen[1][0])
+    given = seen[0][0]
+    assert np.isnan(given).sum() == given.size / 2
+    complete_z = (whole.x - whole.x.mean(0)) / whole.x.std(0)
+    there = ~np.isnan(given[:, 0])
+    np.testing.assert_allclose(given[there, 0], complete_z[there, 0])
+    codes = given[~np.isnan(given[:, 3]), 3]
+    assert set(codes) == {0.0, 1.0, 2.0}
+
+
+def test_deviations_of_observed_cells():
+    def spy(x, categorical, seed):
+        np.testing.assert_allclose(np.nanmean(x[:, :3], axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(np.nanstd(x[:, :3], axis=0), 1)
+        return mean(x, categorical, seed)
+
+    (record,) = in_sample(experiment(standardise="observed"), {"spy": spy}, [0])
+    assert "mse" in record
+
+
+@pytest.mark.parametrize("mechanism", ["mar", "mnar-self"])
+def test_other_mechanisms_and_tables_with_holes(mechanism):
+    x, categorical = table()
+    x[np.random.default_rng(1).random(x.shape) < 0.2] = np.nan
+    whole = Experiment("holes", x, categorical, mechanism=mechanism, rate=0.3)
+    (record,) = in_sample(whole, {"mean": mean}, [0])
+    assert record["mechanism"] == mechanism
+    assert 0.5 < record["mse"] < 3
+
+
+def test_a_method_that_fails_does_not_stop_the_others():
+    def lazy(x, categorical, seed):
+        return x
+
+    def short(x, categorical, seed):
+        return x[:3]
+
+    methods = {"broken": broken, "lazy": lazy, "short": short, "mean": mean}
+    records = {record["method"]: record for record in in_sample(experiment(), methods, [0])}
+    assert records["broken"]["error"] == "ArithmeticError: it diverged"
+    assert "800 hidden cells were not filled" in records["lazy"]["error"]
+    assert "has the shape (3, 4), not (400, 4)" in records["short"]["error"]
+    assert records["mean"]["mse"] > 0
+    assert all("mse" not in records[name] for name in ("broken", "lazy", "short"))
+
+
+def test_new_rows_are_completed_by_what_was_learned_elsewhere():
+    rows = []
+
+    def fit(known, categorical, seed):
+        centre = np.nanmean(known, axis=0)
+        rows.append(known)
+
+        def transform(new):
+            rows.append(new.copy())
+            return np.where(np.isnan(new), np.rint(centre), new)
+
+        return transform
+
+    whole = experiment()
+    records = list(new_rows(whole, {"fit": fit, "broken": broken}, [0, 1], share=0.25))
+    known, new, _, other = rows
+    assert (len(known), len(new)) == (300, 100)
+    assert not np.array_equal(np.isnan(new), np.isnan(other))
+    assert [record["protocol"] for record in records] == ["new-rows"] * 4
+    assert records[0]["mse"] == pytest.approx(1.0, abs=0.3)
+    assert "error" in records[1]
+
+
+def test_a_run_resumes_where_it_stopped(tmp_path):
+    store = Store(tmp_path / "records.jsonl")
+    calls = []
+
+    def counting(x, categorical, seed):
+        calls.append(seed)
+        return mean(x, categorical, seed)
+
+    methods = {"counting": counting, "broken": broken}
+    assert store.records() == []
+    for record in in_sample(experiment(), methods, [0], store.done()):
+        store.append(record)
+    # A second run is interrupted while it writes.
+    (cut,) = in_sample(experiment(), {"counting": counting}, [1])
+    with store.path.open("a") as file:
+        file.write(json.dumps(cut)[:40])
+    assert len(store.records()) == 2
+    calls.clear()
+    tried = list(in_sample(experiment(), methods, [0, 1], store.done()))
+    for record in tried:
+        store.append(record)
+    assert len(calls) == 1  # mask 1 only
+    assert [(r["method"], r["mask"]) for r in tried] == [
+        ("broken", 0),  # failures get another chance
+        ("counting", 1),
+        ("broken", 1),
+    ]
+    assert len(store.records()) == 4
+    same = next(r for r in store.records() if key_of(r) == key_of(cut))
+    assert same["mse"] == cut["mse"]
+
+
+def test_settings_tell_cells_apart(tmp_path):
+    store = Store(tmp_path / "records.jsonl")
+    variants = [{}, {"rate": 0.3}, {"mechanism": "mcar"}, {"seed": 1}, {"standardise": "observed"}]
+    for changes in variants:
+        for record in in_sample(experiment(**changes), {"mean": mean}, [0], store.done()):
+            store.append(record)
+    assert len(store.records()) == len(variants)
+    assert set(KEY) <= set(store.records()[0])
