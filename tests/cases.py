@@ -28,6 +28,8 @@ from miwae.model.observations import (
     Ordinal,
     Part,
     Positive,
+    Stretch,
+    StretchedNormal,
     StudentT,
 )
 from miwae.model.posteriors import (
@@ -65,10 +67,18 @@ N_LATENT = 2
 N_ROWS = 3
 SIZES = (2, 4, 3, 3)  # of coded columns: not all the same, and the largest not first
 
+STRETCHES = (  # logarithms and inverse hyperbolic sines, limits out of the way
+    Stretch(1.0, 0.0, 0.5, 0.3, -50.0, 50.0),
+    Stretch(0.7, -0.7, 0.4, 0.0, -50.0, 50.0),
+    Stretch(2.0, 0.0, 1.0, -0.2, -50.0, 50.0),
+    Stretch(0.2, -0.2, 0.8, 0.5, -50.0, 50.0),
+)
+
 OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "normal": lambda: Normal(N_FEATURES),
     "student_t": lambda: StudentT(N_FEATURES),
     "positive": lambda: Positive(N_FEATURES),
+    "stretched_normal": lambda: StretchedNormal(STRETCHES),
     "low_rank_normal": lambda: LowRankNormal(N_FEATURES, rank=2),
     "bernoulli": lambda: Bernoulli(N_FEATURES),
     "count": lambda: Count(N_FEATURES),

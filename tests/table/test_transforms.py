@@ -178,10 +178,15 @@ def test_the_choice_does_not_depend_on_the_order_of_rows(x):
 @every_column
 def test_values_far_out_are_drawn_back_to_the_widened_range(x):
     transform = choose_transform(x)
-    y = transform.forward(x)
-    width = y.max() - y.min()
-    assert transform.lowest == pytest.approx(y.min() - WIDENED * width)
-    assert transform.highest == pytest.approx(y.max() + WIDENED * width)
+    margin = WIDENED * (x.max() - x.min())
+    above = transform.forward(np.array([x.max() + margin]))[0]
+    assert transform.highest == pytest.approx(above)
+    if transform.shape == "log":
+        y = transform.forward(x)
+        assert transform.lowest == pytest.approx(y.min() - WIDENED * (y.max() - y.min()))
+    else:
+        below = transform.forward(np.array([x.min() - margin]))[0]
+        assert transform.lowest == pytest.approx(below)
     far = transform.inverse(np.array([-1e30, 1e30, -np.inf, np.inf]))
     ends = transform.inverse(np.array([transform.lowest, transform.highest]))
     np.testing.assert_array_equal(far, np.tile(ends, 2))
@@ -221,5 +226,5 @@ def test_a_spread_of_some_units_in_the_last_place_survives():
 @pytest.mark.parametrize("count", [1, 3, 10])
 def test_equal_numbers_come_back_whatever_the_model_says(value, count):
     transform = choose_transform(np.full(count, value))
-    assert dataclasses.astuple(transform) == ("identity", 0.0, 1.0, value, 1.0, 0.0, 0.0)
+    assert dataclasses.astuple(transform) == ("identity", 0.0, 1.0, value, 1.0, 1.0, 0.0, 0.0)
     np.testing.assert_array_equal(transform.inverse(np.array([-5.0, 0.0, 5.0])), np.full(3, value))

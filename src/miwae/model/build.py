@@ -79,6 +79,7 @@ def linear_core(
     observed: Bool[np.ndarray, "N D"] | None = None,
     *,
     n_latent: int = 10,
+    noise_floor: float = 0.01,
 ) -> FactorAnalysis:
     """Factor analysis of the inputs that networks would see, padded to `n_latent` factors.
 
@@ -93,7 +94,9 @@ def linear_core(
         jnp.asarray(observed),
     )
     n_factors = min(n_latent, observation.n_inputs)
-    fit = fit_factor_analysis(np.asarray(inputs), np.asarray(seen), n_factors=n_factors)
+    fit = fit_factor_analysis(
+        np.asarray(inputs), np.asarray(seen), n_factors=n_factors, noise_floor=noise_floor
+    )
     return fit.model.padded(n_latent)
 
 

@@ -4,6 +4,7 @@
 which is linear near its shift and logarithmic far from it, on both sides.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +14,7 @@ from jaxtyping import Float
 __all__ = ["Transform", "choose_transform"]
 
 # Nats per cell by which another scale has to describe the column better than its own.
-WORTHWHILE = 0.1
+WORTHWHILE = 0.3
 
 LARGEST = np.finfo(np.float64).max
 
@@ -35,6 +36,7 @@ class Transform:
         unit: how far.
         centre: mean of the observed cells on the new scale, before standardisation.
         spread: their standard deviation.
+        deviation: their standard deviation on the user's scale.
         lowest: the smallest value that the inverse takes, on the standardised scale.
         highest: the largest.
     """
@@ -44,6 +46,7 @@ class Transform:
     unit: float = 1.0
     centre: float = 0.0
     spread: float = 1.0
+    deviation: float = 1.0
     lowest: float = -np.inf
     highest: float = np.inf
 
@@ -90,17 +93,36 @@ def _fitted(
     raw = Transform(shape=shape, shift=shift, unit=unit).forward(x)
     centre, spread = _moments(raw)
     spread = spread if spread > 0 else 1.0
-    y = (raw - centre) / spread
-    margin = WIDENED * float(y.max() - y.min())
+    _, deviation = _moments(x)
+    lowest, highest = _limits(Transform(shape=shape, shift=shift, unit=unit), x)
     return Transform(
         shape=shape,
         shift=shift,
         unit=unit,
         centre=centre,
         spread=spread,
-        lowest=float(y.min()) - margin,
-        highest=float(y.max()) + margin,
+        deviation=deviation if deviation > 0 else 1.0,
+        lowest=(lowest - centre) / spread,
+        highest=(highest - centre) / spread,
     )
+
+
+def _limits(raw: Transform, x: Float[np.ndarray, " N"]) -> tuple[float, float]:
+    """What the inverse takes, before standardisation: the range, somewhat wider.
+
+    Wider on the user's scale, where a step on a stretched one can be a large factor; a logarithm
+    has no room below on that scale.
+    """
+    low, high = float(x.min()), float(x.max())
+    margin = 2 * WIDENED * (high / 2 - low / 2)  # the width itself may be no number
+    # Python's numbers become infinite in silence, and are drawn back here.
+    inside = [max(low - margin, -LARGEST), min(high + margin, LARGEST)]
+    if raw.shape == "log":
+        inside[0] = low
+    lowest, highest = raw.forward(np.array(inside)).tolist()
+    if raw.shape == "log":
+        lowest -= WIDENED * (math.log(high) - math.log(low))
+    return lowest, highest
 
 
 def _moments(x: Float[np.ndarray, " N"]) -> tuple[float, float]:

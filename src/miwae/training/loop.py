@@ -110,8 +110,9 @@ def _judged(
 ) -> TrainingState:
     """Keep the best state; count evaluations since the monitor improved by the threshold."""
     where = lambda s: (s.best, s.best_score, s.reference_score, s.waited)  # noqa: E731
+    now = state.result(settings)
     if score is None:
-        return eqx.tree_at(lambda s: s.best, state, state.autoencoder)
+        return eqx.tree_at(lambda s: s.best, state, now)
     value = score.log_density if settings.monitor == "log_density" else -score.error
     is_best = float(value) > float(state.best_score)
     reference = float(state.reference_score)
@@ -121,7 +122,7 @@ def _judged(
         where,
         state,
         (
-            state.autoencoder if is_best else state.best,
+            now if is_best else state.best,
             value if is_best else state.best_score,
             value if improved else state.reference_score,
             jnp.zeros_like(state.waited) if improved else state.waited + 1,
@@ -237,7 +238,7 @@ def fit(
         with meanwhile(*([compile_steps] if stop is None else [])):
             score = None
             if evaluation is not None and not history:
-                score = evaluation.score(state.autoencoder, settings)
+                score = evaluation.score(state.result(settings), settings)
                 history.append(record(float("nan"), score))
         if score is not None:
             state = _judged(state, score, settings)
@@ -250,7 +251,7 @@ def fit(
                 continue
             score = None
             if evaluation is not None:
-                score = evaluation.score(accepted.autoencoder, settings)
+                score = evaluation.score(accepted.result(settings), settings)
             state = _judged(accepted, score, settings)
             history.append(record(float(new.bound), score))
             if checkpoint is not None:

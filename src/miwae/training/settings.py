@@ -32,6 +32,9 @@ class TrainingSettings:
         warmup_steps: of linear growth before the schedule.
         weight_decay: for "adamw".
         clip: largest norm of the gradient.
+        averaging: the result is an average of the weights over the last steps, each step's share
+            smaller than the next one's by this factor (0.99: about a hundred steps); 0 for the
+            last weights.
         evaluate_every: steps per compiled chunk; between chunks come evaluation, checkpoint and
             callback.
         held_out: share of the observed cells masked again to judge the model by; 0 for none.
@@ -62,6 +65,7 @@ class TrainingSettings:
     warmup_steps: int = 0
     weight_decay: float = 1e-4
     clip: float = 5.0
+    averaging: float = 0.0
     evaluate_every: int = 200
     held_out: float = 0.0
     monitor: str = "log_density"
@@ -92,6 +96,8 @@ class TrainingSettings:
         _require_one_of(("log_density", "error"), monitor=self.monitor)
         if not 0 <= self.held_out < 1:
             raise SettingsError(f"held_out must be in [0, 1), not {self.held_out}")
+        if not 0 <= self.averaging < 1:
+            raise SettingsError(f"averaging must be in [0, 1), not {self.averaging}")
         if not self.learning_rate > 0:
             raise SettingsError(f"learning_rate must be positive, not {self.learning_rate}")
         if not self.clip > 0:

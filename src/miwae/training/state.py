@@ -19,6 +19,7 @@ class TrainingState(eqx.Module):
     """Model, optimiser, randomness and what early stopping remembers."""
 
     autoencoder: Autoencoder
+    averaged: Autoencoder  # its weights averaged over the last steps, where settings say so
     optimizer_state: PyTree
     key: Key[Array, ""]
     step: Int[Array, ""]
@@ -28,6 +29,10 @@ class TrainingState(eqx.Module):
     best_score: Float[Array, ""]
     reference_score: Float[Array, ""]  # what the next best has to beat by `min_improvement`
     waited: Int[Array, ""]  # evaluations since the reference was beaten
+
+    def result(self, settings: TrainingSettings) -> Autoencoder:
+        """The model that this state stands for."""
+        return self.averaged if settings.averaging > 0 else self.autoencoder
 
 
 def _decayed(parameters: PyTree) -> PyTree:
@@ -84,6 +89,7 @@ def initial_state(
     seed = jax.random.bits(key, (4,), dtype=jnp.uint32)
     return TrainingState(
         autoencoder=autoencoder,
+        averaged=autoencoder,
         optimizer_state=_optimizer_start(settings, parameters),
         key=jax.random.wrap_key_data(seed, impl="rbg"),
         step=jnp.asarray(np.int32(0)),

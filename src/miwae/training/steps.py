@@ -82,12 +82,22 @@ def _step(
         loss_gradient, state.optimizer_state, parameters
     )
     moved = jax.tree.map(lambda p, u: p + state.step_scale * u, parameters, keep(updates))
+    averaged = _averaged(state, moved, settings)
     state = eqx.tree_at(
-        lambda s: (s.autoencoder, s.optimizer_state, s.step),
+        lambda s: (s.autoencoder, s.averaged, s.optimizer_state, s.step),
         state,
-        (eqx.combine(moved, static), optimizer_state, state.step + 1),
+        (eqx.combine(moved, static), averaged, optimizer_state, state.step + 1),
     )
     return state, jnp.sum(bound * batch.row_weights)
+
+
+def _averaged(state: TrainingState, moved: PyTree, settings: TrainingSettings) -> Autoencoder:
+    """The average of the weights after one more step; it forgets its first steps sooner."""
+    if settings.averaging == 0:
+        return state.averaged
+    share = jnp.maximum(1 - settings.averaging, 9 / (10 + state.step))
+    old, static = eqx.partition(state.averaged, eqx.is_inexact_array)
+    return eqx.combine(jax.tree.map(lambda a, p: a + share * (p - a), old, moved), static)
 
 
 def _all_finite(tree: PyTree) -> Bool[Array, ""]:

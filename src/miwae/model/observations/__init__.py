@@ -1,7 +1,14 @@
 """Observation models p(x | z): one file per kind of feature."""
 
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.model.observations.continuous import LowRankNormal, Normal, Positive, StudentT
+from miwae.model.observations.continuous import (
+    LowRankNormal,
+    Normal,
+    Positive,
+    Stretch,
+    StretchedNormal,
+    StudentT,
+)
 from miwae.model.observations.discrete import Bernoulli, Categorical, Count, Ordinal
 from miwae.model.observations.heterogeneous import Heterogeneous, Part
 
@@ -18,5 +25,7 @@ __all__ = [
     "Ordinal",
     "Part",
     "Positive",
+    "Stretch",
+    "StretchedNormal",
     "StudentT",
 ]

@@ -1,7 +1,7 @@
 """Observation models of continuous features."""
 
 import math
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,9 +12,9 @@ from numpyro import distributions as dist
 from miwae import linalg
 from miwae.model import distributions as own
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.numerics import features_last, softplus_inverse
+from miwae.numerics import features_first, features_last, softplus_inverse
 
-__all__ = ["LowRankNormal", "Normal", "Positive", "StudentT"]
+__all__ = ["LowRankNormal", "Normal", "Positive", "Stretch", "StretchedNormal", "StudentT"]
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
 # 0.01" (the paper, section 4.2): on standardised data the code explains at most 99 % of the
@@ -26,17 +26,24 @@ SCALE_FLOOR = 0.1
 INITIAL_DF = 10.0
 
 
-def _scale(raw: Float[Array, "..."], floor: float) -> Float[Array, "..."]:
+# One for all features, or one for each: not trained, but saved with a model.
+Floor = float | Float[Array, " D"]
+
+
+def _scale(raw: Float[Array, "..."], floor: Floor) -> Float[Array, "..."]:
+    """Scales above their floor; where features have their own, they come first."""
+    if isinstance(floor, Array):
+        floor = jax.lax.stop_gradient(floor).reshape(-1, *(1,) * (raw.ndim - 1))
     return floor + jax.nn.softplus(raw)
 
 
-def _raw_scale(noise: Float[Array, " E"], floor: float) -> Float[Array, " E"]:
+def _raw_scale(noise: Float[Array, " E"], floor: Floor) -> Float[Array, " E"]:
     """The inverse of `_scale`, for a variance at or above the floor."""
     return softplus_inverse(jnp.maximum(jnp.sqrt(noise) - floor, 1e-4))
 
 
 def _linear_location(
-    noise: Float[Array, " E"], floor: float, *more: Float[Array, " _"]
+    noise: Float[Array, " E"], floor: Floor, *more: Float[Array, " _"]
 ) -> Linearisation:
     """Location equal to the predictor, a constant scale, and further constants."""
     n = noise.shape[0]
@@ -79,7 +86,7 @@ class StudentT(AbstractFactorized):
     """
 
     n_features: int = eqx.field(static=True)
-    scale_floor: float = eqx.field(static=True, default=SCALE_FLOOR)
+    scale_floor: Floor = SCALE_FLOOR
     df_floor: float = eqx.field(static=True, default=2.1)
     blocks: ClassVar[int] = 3
     interior: ClassVar[float] = 0.0
@@ -133,6 +140,115 @@ class Positive(AbstractFactorized):
     def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
         """Exact: log x is linear-Gaussian."""
         return _linear_location(noise, self.scale_floor)
+
+
+class Stretch(NamedTuple):
+    """How a feature on the scale of the model becomes a value on the user's: a stretched one.
+
+    `value(x) = up * exp(a) + down * exp(-a)` with `a = spread * x + centre`: an exponential where
+    `down` is 0, a hyperbolic sine where it is `-up`.
+    """
+
+    up: float
+    down: float
+    spread: float
+    centre: float
+    lowest: float  # the smallest x that a mean can stand for
+    highest: float
+
+
+# Beyond, exponentials are no numbers of float32; no standardised value is as large.
+LARGEST_EXPONENT = 60.0
+
+
+class StretchedNormal(AbstractFactorized):
+    """Normal features that stand for values on another scale, whose mean is wanted.
+
+    A skewed column is modelled by its logarithm or inverse hyperbolic sine, which is nearly
+    normal; but the mean of its values is not the value of that mean. The statistics are the
+    values, so that single imputations are means on the user's scale, in closed form:
+    `E[exp(a)] = exp(mean + variance / 2)`.
+
+    Example:
+        >>> log_normal = StretchedNormal((Stretch(1.0, 0.0, 1.0, 0.0, -9.0, 9.0),))
+        >>> eta = jnp.array([[[0.0, float(softplus_inverse(jnp.asarray(0.9)))]]])
+        >>> x = jnp.zeros((1, 1))
+        >>> bool(jnp.isclose(log_normal.mean(eta, x, x == 1)[0, 0, 0], math.exp(0.5)))
+        True
+    """
+
+    stretches: tuple[Stretch, ...] = eqx.field(static=True)
+    scale_floor: Floor = SCALE_FLOOR
+    blocks: ClassVar[int] = 2
+    interior: ClassVar[float] = 0.0
+
+    @property
+    def n_features(self) -> int:
+        """As many as there are stretches."""
+        return len(self.stretches)
+
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """All real numbers."""
+        return jnp.isfinite(x)
+
+    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
+        """The feature itself: it is the value that is stretched."""
+        return x
+
+    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
+        """Normal with a floor under the scale."""
+        loc, raw = jnp.split(eta, 2)
+        return dist.Normal(loc, _scale(raw, self.scale_floor))
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """Exact: on the scale of the model all is linear and normal."""
+        return _linear_location(noise, self.scale_floor)
+
+    def statistics(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
+        """The values on the user's scale."""
+        up, down, spread, centre, _, _ = self._columns(2)
+        return _stretched(spread * x + centre, up, down), observed
+
+    def mean(
+        self,
+        eta: Float[Array, "K B P"],
+        x: Float[Array, "B D"],
+        observed: Bool[Array, "B D"],
+    ) -> Float[Array, "K B S"]:
+        """The mean value of each cell, within the limits of its column."""
+        up, down, spread, centre, lowest, highest = self._columns(3)
+        normal = self.distribution(features_first(eta))
+        loc, scale = features_last(normal.mean), features_last(jnp.sqrt(normal.variance))
+        more = (spread * scale) ** 2 / 2
+        value = _stretched(spread * loc + centre, up, down, more)
+        limits = [_stretched(spread * limit + centre, up, down) for limit in (lowest, highest)]
+        return jnp.clip(value, *limits)
+
+    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+        """The feature whose value the mean is."""
+        up, down, spread, centre, lowest, highest = self._columns(2)
+        by_log = jnp.log(jnp.maximum(mean / up, math.exp(-LARGEST_EXPONENT)))
+        a = jnp.where(down == 0, by_log, jnp.arcsinh(mean / (2 * up)))
+        return jnp.clip((a - centre) / spread, lowest, highest)
+
+    def _columns(self, rank: int) -> list[Float[Array, "..."]]:
+        """The numbers of the stretches, for arrays of so many axes."""
+        shape = (*(1,) * (rank - 1), -1)
+        columns = zip(*self.stretches, strict=True)
+        return [jnp.asarray(column, dtype=jnp.float32).reshape(shape) for column in columns]
+
+
+def _stretched(
+    a: Float[Array, "..."],
+    up: Float[Array, "..."],
+    down: Float[Array, "..."],
+    more: Float[Array, "..."] | float = 0.0,
+) -> Float[Array, "..."]:
+    """`exp(more) (up exp(a) + down exp(-a))`."""
+    limited = lambda a: jnp.exp(jnp.clip(a, -LARGEST_EXPONENT, LARGEST_EXPONENT))  # noqa: E731
+    return up * limited(a + more) + down * limited(more - a)
 
 
 class _Factor(eqx.Module):
