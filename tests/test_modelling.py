@@ -17,14 +17,14 @@ from miwae.table.schema import ColumnSchema, Schema
 from miwae.table.transforms import Transform
 
 
-def column(kind, levels=0, spread=1.0):
+def column(kind, levels=0, spread=1.0, transform=None):
     return ColumnSchema(
         name=f"{kind}{levels}",
         kind=kind,
         reason="",
         storage="number",
         levels=tuple(float(i) for i in range(levels)),
-        transform=Transform() if kind in ("continuous", "positive") else None,
+        transform=transform or (Transform() if kind in ("continuous", "positive") else None),
         spread=spread,
     )
 
@@ -71,6 +71,33 @@ def test_the_unit_of_a_count_is_its_spread():
     assert list(statistic_scale(Schema((column("count", spread=3.0),)))) == [3.0]
 
 
+SKEWED = Transform(shape="log", centre=1.0, spread=2.0, deviation=50.0, lowest=-3.0, highest=3.0)
+TAILED = Transform(shape="asinh", unit=4.0, centre=0.5, deviation=20.0, lowest=-3.0, highest=3.0)
+
+
+def test_columns_on_another_scale_have_their_mean_on_the_users():
+    """The statistic of a cell is its value in standard deviations, but for a shift."""
+    columns = (column("continuous", transform=TAILED), column("positive", transform=SKEWED))
+    observation = observation_of(Schema(columns))
+    assert type(observation).__name__ == "StretchedNormal"
+    y = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
+    statistics, _ = observation.statistics(jax.numpy.asarray(y), np.ones(y.shape, bool))
+    values = [t.inverse(y[:, i]) / t.deviation for i, t in enumerate((TAILED, SKEWED))]
+    np.testing.assert_allclose(statistics, np.stack(values, axis=1), rtol=1e-4)
+
+
+def test_columns_that_follow_from_others_get_a_low_floor():
+    """Two copies of one column up to a little noise, and a column of its own."""
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=300)
+    x = np.stack([first, first + 0.01 * rng.normal(size=300), rng.normal(size=300)], axis=1)
+    observed = rng.random(x.shape) < 0.9
+    observed[:, 2] = True
+    floors = fitted(x.astype(np.float32), observed).autoencoder.generative.observation.scale_floor
+    assert floors[0] < 0.1 > floors[1]
+    assert floors[2] > 0.12
+
+
 def test_a_table_of_numbers_needs_no_parts():
     observation = observation_of(Schema((column("continuous"), column("positive"))))
     assert type(observation).__name__ == "StudentT"
@@ -86,10 +113,10 @@ def test_steps_and_held_out_cells_follow_from_the_number_of_cells():
     }
     small = training_settings(np.ones((20, 5), bool), max_steps=None, **how)
     large = training_settings(np.ones((5_000, 20), bool), max_steps=None, **how)
-    assert small.max_steps == 200
+    middle = training_settings(np.ones((500, 8), bool), max_steps=None, **how)
+    assert (small.max_steps, middle.max_steps) == (300, 6_000)
     assert large.max_steps == int(20 * np.sqrt(100_000))
-    assert small.held_out == 0.2
-    assert large.held_out == 0.03
+    assert (small.held_out, middle.held_out, large.held_out) == (0.2, 0.125, 0.05)
     told = training_settings(
         np.ones((20, 5), bool), max_steps=7, **{**how, "early_stopping": False}
     )

@@ -24,11 +24,16 @@ from miwae.table.schema import infer_schema
 from miwae.table.text import DEFAULT_NA, TextTable, read_text
 from miwae.telling import (
     STARTED,
+    Comparison,
     Speaker,
     console_on,
+    plot_comparisons,
     print_cells,
+    print_comparisons,
     print_inspection,
     print_patterns,
+    require_plots,
+    tell_record,
     words_taken,
 )
 
@@ -281,6 +286,89 @@ def inspect(
     console = console_on(sys.stdout)
     print_inspection(console, source, table, inspection)
     print_patterns(console, inspection)
+
+
+@app.command()
+def benchmark(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="DATA...", help="Tables, complete or not.")
+    ],
+    methods: Annotated[
+        str, typer.Option(metavar="A,B,...", help="Which methods; all that are known by default.")
+    ] = "",
+    mechanism: Annotated[
+        str, typer.Option(help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ...")
+    ] = "mcar",
+    rate: Annotated[float, typer.Option(help="Share of the observed cells to hide.")] = 0.3,
+    masks: Annotated[int, typer.Option(min=1, help="How many times.")] = 3,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
+    ] = None,
+    kind: Kinds = None,
+    na: NaWords = None,
+    only_na: OnlyNa = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    seed: Seed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare imputers on your own tables, by hiding observed cells and filling them again."""
+    from miwae.evaluation.amputation import MECHANISMS
+    from miwae.evaluation.peers import PEERS
+    from miwae.evaluation.protocol import Experiment, in_sample
+    from miwae.evaluation.tables import as_matrix, summarise
+
+    chosen = _methods(methods, tuple(PEERS))
+    if mechanism not in MECHANISMS:
+        raise SettingsError(f"--mechanism {mechanism} is not one of {', '.join(MECHANISMS)}")
+    if plot is not None:
+        require_plots(plot)
+    compared = []
+    for source in sources:
+        table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
+        columns = _columns(table, _marks(na))
+        matrix = as_matrix(infer_schema(columns, column_kinds=_settings(kind, "--kind")), columns)
+        experiment = Experiment(
+            source, matrix.x, matrix.categorical, mechanism, rate, seed, "observed"
+        )
+        records = []
+        for record in in_sample(experiment, chosen, range(masks)):
+            records.append(record)
+            if not as_json and not quiet:
+                tell_record(record, masks)
+        compared.append(Comparison(source, matrix.names, summarise(records), records))
+    if as_json:
+        data = [comparison.as_data() for comparison in compared]
+        sys.stdout.write(json.dumps(data, indent=2) + "\n")
+    else:
+        print_comparisons(console_on(sys.stdout), compared)
+    if plot is not None:
+        plot_comparisons(compared, plot)
+
+
+def _methods(names: str, peers: tuple[str, ...]) -> dict[str, Any]:
+    """The methods to compare, ours first."""
+    from functools import partial
+
+    from miwae.evaluation.peers import complete
+
+    known = {"miwae": _complete_by_default, **{name: partial(complete, name) for name in peers}}
+    asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
+    for name in asked:
+        if name not in known:
+            raise SettingsError(f"--methods {name} is not one of {', '.join(known)}")
+    return {name: known[name] for name in asked}
+
+
+def _complete_by_default(x: Any, categorical: Any, seed: int) -> Any:
+    """Our imputer on numbers and codes."""
+    from miwae.imputer import MIWAEImputer
+
+    _prepare_compiler()
+    kinds = dict.fromkeys(categorical.nonzero()[0].tolist(), "categorical")
+    return MIWAEImputer(random_state=seed, column_kinds=kinds or None).fit_transform(x)
 
 
 @app.command()

@@ -301,8 +301,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Fill the missing cells with their conditional means, or most probable categories.
 
-        A row gets the same values wherever it stands and whatever stands beside it. Columns on a
-        transformed scale (see `schema_`) get the back-transformed mean of that scale.
+        A row gets the same values wherever it stands and whatever stands beside it.
 
         Args:
             X: a table with the columns that were fitted; a single row will do.

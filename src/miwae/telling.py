@@ -3,25 +3,33 @@
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
+from miwae.atomic import require_directory, write_atomically
+from miwae.errors import SettingsError
 from miwae.table.base import AbstractTable, Column
 from miwae.table.inspection import Inspection, as_data
 from miwae.table.text import TextTable
 
 if TYPE_CHECKING:
+    from miwae.evaluation.tables import Summary
     from miwae.imputer import MIWAEImputer
 
 __all__ = [
     "STARTED",
+    "Comparison",
     "Speaker",
     "console_on",
+    "plot_comparisons",
     "print_cells",
+    "print_comparisons",
     "print_inspection",
     "print_patterns",
+    "require_plots",
+    "tell_record",
     "words_taken",
 ]
 
@@ -211,3 +219,95 @@ def print_cells(
             interval = "" if column.storage == "text" else f"{values[1]} to {values[2]}"
             view.add_row(str(row + 1), column.name, values[0], interval)
     console.print(view)
+
+
+class Comparison(NamedTuple):
+    """What methods did on one table."""
+
+    source: str
+    names: tuple[str, ...]  # of the columns that were compared
+    summaries: "list[Summary]"  # the most accurate first
+    records: list[dict[str, Any]]
+
+    def as_data(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "file": self.source,
+            "columns": list(self.names),
+            "methods": [summary._asdict() for summary in self.summaries],
+            "records": self.records,
+        }
+
+
+def tell_record(record: dict[str, Any], n_masks: int) -> None:
+    """One line for each attempt, since some take long."""
+    parts = [f"{name} {record[name]:.4f}" for name in ("mse", "accuracy") if name in record]
+    result = record.get("error") or ", ".join(parts)
+    sys.stderr.write(
+        f"{record['data']}  mask {record['mask'] + 1} of {n_masks}  {record['method']}: {result} "
+        f"({record['seconds']:.1f} s)\n"
+    )
+
+
+def print_comparisons(console: Console, compared: list[Comparison]) -> None:
+    """One table for each file, the most accurate method first."""
+    for comparison in compared:
+        view = Table(
+            title=f"{comparison.source}: {len(comparison.names)} columns",
+            box=None,
+            pad_edge=False,
+            title_justify="left",
+            header_style="bold",
+        )
+        view.add_column("method", no_wrap=True)
+        for name in ("squared error", "absolute error", "right categories", "seconds"):
+            view.add_column(name, justify="right", no_wrap=True)
+        for line in comparison.summaries:
+            error = "" if line.mse is None else f"{line.mse:.3f}"
+            if line.mse_deviation is not None:
+                error += f" ± {line.mse_deviation:.3f}"
+            mae = "" if line.mae is None else f"{line.mae:.3f}"
+            accuracy = "" if line.accuracy is None else f"{line.accuracy:.1%}"
+            view.add_row(line.method, error, mae, accuracy, f"{line.seconds:.1f}")
+        console.print(view)
+        for line in comparison.summaries:
+            if line.error is not None:
+                console.print(f"{line.method} failed: {line.error}", soft_wrap=True)
+        console.print("Errors on hidden cells, in units of the deviations of their columns.\n")
+
+
+def require_plots(path: str) -> None:
+    """Find out before long work whether there can be a picture.
+
+    Raises:
+        SettingsError: matplotlib is not installed, or does not know the kind of file.
+        MiwaeError: there is no such directory, or it may not be written to.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise SettingsError("--plot needs matplotlib: pip install 'miwae[plots]'") from error
+    if not path.endswith((".png", ".svg", ".pdf")):
+        raise SettingsError(f"--plot {path}: the name must end in .png, .svg or .pdf")
+    require_directory(path)
+
+
+def plot_comparisons(compared: list[Comparison], path: str) -> None:
+    """Squared error with its deviation over masks, a panel for each file."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 0.6 + 2.6 * len(compared)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(compared), 1, squeeze=False)[:, 0]
+    for panel, comparison in zip(panels, compared, strict=True):
+        lines = [line for line in comparison.summaries if line.mse is not None][::-1]
+        names = [f"{line.method} ({line.seconds:.0f} s)" for line in lines]
+        errors = [line.mse for line in lines]
+        spread = [line.mse_deviation or 0.0 for line in lines]
+        colours = ["C3" if line.method == "miwae" else "0.65" for line in lines]
+        panel.barh(names, errors, xerr=spread, color=colours, capsize=3)
+        panel.set(title=comparison.source, xlabel="squared error on hidden cells")
+        for side in ("top", "right"):
+            panel.spines[side].set_visible(False)
+    write_atomically(path, lambda file: figure.savefig(file, format=path[-3:], dpi=150))

@@ -102,6 +102,23 @@ def test_a_fit_is_traced_once_whatever_the_length_of_its_chunks(monkeypatch):
     assert len(traced) == 1
 
 
+def test_the_result_can_be_an_average_of_the_weights():
+    """Of those after each step, each with a smaller share than the next."""
+    settings = dataclasses.replace(SMALL, averaging=0.9, max_steps=12, evaluate_every=1)
+    state = initial_state(small_autoencoder(), settings, KEY, len(X))
+    average = weights = arrays_of(state.autoencoder)
+    data = (jnp.asarray(X, dtype=jnp.float32), jnp.asarray(OBSERVED))
+    for step in range(12):
+        state = steps.advance(state, *data, settings, jnp.asarray(1)).state
+        weights = arrays_of(state.autoencoder)
+        share = max(0.1, 9 / (10 + step))
+        average = [a + share * (w - a) for a, w in zip(average, weights, strict=True)]
+    result = arrays_of(state.result(settings))
+    for ours, expected in zip(result, average, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+    assert any(np.abs(a - w).max() > 1e-4 for a, w in zip(result, weights, strict=True))
+
+
 def test_a_run_follows_from_its_key():
     a, b = (fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY) for _ in range(2))
     assert_equal(a.state, b.state)

@@ -1,0 +1,86 @@
+"""A user's own table in the experiments: as numbers and codes, and the result as a summary."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.errors import DataError
+from miwae.table.base import Column
+from miwae.table.encoding import encode
+from miwae.table.schema import CODED, Schema
+
+__all__ = ["Matrix", "Summary", "as_matrix", "summarise"]
+
+
+class Matrix(NamedTuple):
+    """The columns that can be compared."""
+
+    x: Float[np.ndarray, "N D"]
+    categorical: Bool[np.ndarray, " D"]
+    names: tuple[str, ...]
+
+
+def as_matrix(schema: Schema, columns: Sequence[Column]) -> Matrix:
+    """Numbers as they are and categories as codes, NaN where missing; other columns are left out.
+
+    Raises:
+        DataError: fewer than two columns have different values.
+    """
+    encoded = encode(schema, columns)
+    parts, categorical, names = [], [], []
+    for j, position in enumerate(schema.modelled):
+        known, column = schema.columns[position], columns[position]
+        coded = known.kind in CODED
+        values = encoded.x[:, j] if coded else column.values
+        parts.append(np.where(encoded.observed[:, j], values, np.nan))
+        categorical.append(coded)
+        names.append(known.name)
+    if len(parts) < 2:
+        raise DataError("a comparison needs two columns with different values, or more")
+    return Matrix(np.stack(parts, axis=1), np.array(categorical), tuple(names))
+
+
+class Summary(NamedTuple):
+    """What a method did on a table, over masks; None where there was nothing to measure."""
+
+    method: str
+    n_masks: int
+    mse: float | None  # in units of the columns' variances
+    mse_deviation: float | None  # over masks
+    mae: float | None
+    accuracy: float | None
+    seconds: float
+    error: str | None  # the last failure, if any
+
+
+def summarise(records: Iterable[dict[str, Any]]) -> list[Summary]:
+    """One line for each method, the most accurate first."""
+    by_method = defaultdict(list)
+    for record in records:
+        by_method[record["method"]].append(record)
+    lines = [_summary(method, own) for method, own in by_method.items()]
+    worst = float("inf")
+    return sorted(lines, key=lambda s: worst if s.mse is None else s.mse)
+
+
+def _summary(method: str, records: list[dict[str, Any]]) -> Summary:
+    fine = [record for record in records if "error" not in record]
+
+    def mean(name: str) -> float | None:
+        values = [record[name] for record in fine if name in record]
+        return float(np.mean(values)) if values else None
+
+    errors = [record["mse"] for record in fine if "mse" in record]
+    return Summary(
+        method,
+        len(fine),
+        mean("mse"),
+        float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
+        mean("mae"),
+        mean("accuracy"),
+        float(np.mean([record["seconds"] for record in records])),
+        next((record["error"] for record in reversed(records) if "error" in record), None),
+    )
