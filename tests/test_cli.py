@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-COMMANDS = ("impute", "fit", "score", "inspect", "demo")
+COMMANDS = ("impute", "fit", "score", "inspect", "benchmark", "demo")
 
 INSPECTED = b"""\
 name,height,colour,when,same,void
@@ -108,6 +108,7 @@ def test_help_tells_what_there_is(command):
         "fit": ("--output", "--seed", "--n-models"),
         "score": ("--model", "--encoding"),
         "inspect": ("--no-header", "--delimiter", "--json"),
+        "benchmark": ("--methods", "--mechanism", "--rate", "--masks", "--plot", "--json"),
         "demo": ("--output",),
     }[command]
     assert [word for word in expected if word not in run.stdout.decode()] == []
@@ -842,3 +843,50 @@ def test_the_demo_ends_with_three_files(tmp_path):
     assert len(missing) == 19
     assert not {"", "NA"} & set(missing)
     assert all(now == was for was, now in pairs if was not in ("", "NA"))
+
+
+# ---------------------------------------------------------------------- benchmark
+
+
+def correlated_table() -> bytes:
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=80)
+    lines = [
+        f"{a:.3f},{2 * a + 0.1 * e:.3f},{'high' if a > 0 else 'low'}"
+        for a, e in zip(first, rng.normal(size=80), strict=True)
+    ]
+    return ("a,b,c\n" + "\n".join(lines) + "\n").encode()
+
+
+def test_benchmark_compares_methods_on_hidden_cells(tmp_path):
+    table = written(tmp_path / "table.csv", correlated_table())
+    picture = tmp_path / "picture.svg"
+    arguments = ("--methods", "mean,iterative", "--masks", 2, "--plot", picture)
+    run = succeeded(miwae("benchmark", table, *arguments, "--json"))
+    (data,) = json.loads(run.stdout)
+    assert data["columns"] == ["a", "b", "c"]
+    assert [line["method"] for line in data["methods"]] == ["iterative", "mean"]
+    regression, mean = data["methods"]
+    assert regression["mse"] < 0.5 < mean["mse"]
+    assert regression["accuracy"] > mean["accuracy"]
+    assert [len(data["records"]), regression["n_masks"]] == [4, 2]
+    assert b"<svg" in picture.read_bytes()
+
+
+def test_benchmark_prints_the_most_accurate_method_first():
+    arguments = ("--methods", "mean,iterative", "--masks", 1, "--mechanism", "mar")
+    run = succeeded(miwae("benchmark", "-", *arguments, stdin=correlated_table()))
+    lines = run.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines[2:4]] == ["iterative", "mean"]
+    assert run.stderr.count("mask 1 of 1") == 2
+
+
+def test_benchmark_refuses_what_it_does_not_know():
+    for arguments, words in (
+        (("--methods", "magic"), ("--methods magic", "missforest")),
+        (("--mechanism", "magic"), ("--mechanism magic", "mnar-self")),
+        (("--plot", "x.doc"), ("--plot x.doc", ".png")),
+        (("--rate", "1.5"), ("1.5",)),
+    ):
+        run = miwae("benchmark", "-", *arguments, stdin=correlated_table())
+        assert_fails(run, 2, *words)

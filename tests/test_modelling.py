@@ -81,7 +81,9 @@ def test_columns_on_another_scale_have_their_mean_on_the_users():
     observation = observation_of(Schema(columns))
     assert type(observation).__name__ == "StretchedNormal"
     y = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
-    statistics, _ = observation.statistics(jax.numpy.asarray(y), np.ones(y.shape, bool))
+    statistics, _ = observation.statistics(
+        jax.numpy.asarray(y), jax.numpy.ones(y.shape, dtype=bool)
+    )
     values = [t.inverse(y[:, i]) / t.deviation for i, t in enumerate((TAILED, SKEWED))]
     np.testing.assert_allclose(statistics, np.stack(values, axis=1), rtol=1e-4)
 

@@ -1,0 +1,48 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from miwae.errors import DataError
+from miwae.evaluation.tables import as_matrix, summarise
+from miwae.table.frames import as_table
+from miwae.table.schema import infer_schema
+
+
+def matrix_of(frame):
+    table = as_table(frame)
+    columns = [table.column(i) for i in range(len(table.names))]
+    return as_matrix(infer_schema(columns), columns)
+
+
+def test_numbers_stay_and_categories_become_codes():
+    frame = pd.DataFrame(
+        {
+            "size": [1.5, None, 3.0, 4.0, 2.5, 9.0],
+            "same": [1] * 6,
+            "colour": ["red", "blue", None, "red", "blue", "red"],
+        }
+    )
+    matrix = matrix_of(frame)
+    assert matrix.names == ("size", "colour")
+    assert matrix.categorical.tolist() == [False, True]
+    np.testing.assert_array_equal(matrix.x[:, 0], [1.5, np.nan, 3.0, 4.0, 2.5, 9.0])
+    np.testing.assert_array_equal(matrix.x[:, 1], [1, 0, np.nan, 1, 0, 1])
+
+
+def test_one_column_is_nothing_to_compare():
+    with pytest.raises(DataError, match="needs two columns"):
+        matrix_of(pd.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": [1, 1, 1, 1]}))
+
+
+def test_the_most_accurate_comes_first_and_failures_last():
+    records = [
+        {"method": "a", "mse": 0.5, "mae": 0.4, "seconds": 1.0},
+        {"method": "a", "mse": 0.7, "mae": 0.6, "seconds": 3.0},
+        {"method": "b", "error": "no", "seconds": 1.0},
+        {"method": "c", "mse": 0.1, "mae": 0.2, "accuracy": 0.9, "seconds": 1.0},
+    ]
+    best, second, failed = summarise(records)
+    assert (best.method, best.mse, best.mse_deviation, best.accuracy) == ("c", 0.1, None, 0.9)
+    assert (second.n_masks, second.mse, second.mae, second.seconds) == (2, 0.6, 0.5, 2.0)
+    assert second.mse_deviation == pytest.approx(np.sqrt(0.02))
+    assert (failed.method, failed.mse, failed.error) == ("b", None, "no")
