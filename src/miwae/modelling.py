@@ -69,8 +69,9 @@ CORE_ROWS = 5_000
 FLOOR_SHARE = 0.2
 LOWEST_FLOOR, HIGHEST_FLOOR = 0.02, 0.3
 
-# Evaluations of held-out cells in a run, and how many may pass without improvement.
-EVALUATIONS = 60
+# Steps between evaluations of held-out cells, at first and as a share of the steps so far, and how
+# many may pass without improvement: 250 steps at least, later as many again as were needed.
+EVALUATE_EVERY, EVALUATE_GROWTH = 25, 0.1
 PATIENCE = 10
 
 # Of weights over steps: about the last two hundred.
@@ -129,12 +130,16 @@ _heterogeneous: Callable[[tuple[Part, ...]], AbstractObservation] = Heterogeneou
 
 
 def _student_t(n_features: int) -> AbstractObservation:
-    return StudentT(n_features, jax.numpy.full(n_features, HIGHEST_FLOOR))
+    return StudentT(n_features, _floors(n_features))
 
 
 def _stretched(stretches: tuple[Stretch, ...]) -> AbstractObservation:
-    floors = jax.numpy.full(len(stretches), HIGHEST_FLOOR)
-    return StretchedNormal(stretches, floors)  # pyright: ignore
+    return StretchedNormal(stretches, _floors(len(stretches)))  # pyright: ignore
+
+
+def _floors(n_features: int) -> Float[Array, " D"]:
+    """To begin with; `_with_floors` sets those of a fit."""
+    return jax.numpy.asarray(np.full(n_features, HIGHEST_FLOOR, dtype=np.float32))
 
 
 def _with_floors(observation: AbstractObservation, core: FactorAnalysis) -> AbstractObservation:
@@ -590,8 +595,10 @@ def training_settings(
         max_seconds=max_seconds,
         averaging=AVERAGING,
         shards=SHARDS if steps >= FEWEST_STEPS else 1,
-        evaluate_every=max(-(-steps // EVALUATIONS), 1),
+        evaluate_every=min(EVALUATE_EVERY, max(steps // 4, 1)),
+        evaluate_growth=EVALUATE_GROWTH,
         evaluation_rows=512,
+        evaluation_samples=50,
         held_out=held_out,
         patience=PATIENCE if early_stopping else None,
     )
@@ -600,7 +607,8 @@ def training_settings(
 def _most_steps(n_cells: int) -> int:
     """Enough for held-out cells to stop most runs before; large tables can use still more."""
     small, large = 1.7 * n_cells, 20 * np.sqrt(n_cells)
-    return int(max(np.clip(small, 300, 6_000), min(large, 10_000)))
+    most = 5_000 if n_cells < 10_000 else 3_500  # imputing many rows takes its time as well
+    return int(max(np.clip(small, 300, most), min(large, 10_000)))
 
 
 def remaining(deadline: float | None) -> float | None:

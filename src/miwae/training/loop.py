@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.arrays import require_trainable
 from miwae.compilation import meanwhile
@@ -105,6 +105,17 @@ def _evaluation(
     return _Evaluation(padded(x), padded(remaining), padded(held), key), remaining
 
 
+def _integer(value: int) -> Int[Array, ""]:
+    """On the device without a program of its own: even an addition would be compiled."""
+    return jnp.asarray(np.int32(value))
+
+
+def _chunk(step: int, settings: TrainingSettings) -> int:
+    """How many steps until the next evaluation."""
+    wanted = max(settings.evaluate_every, int(settings.evaluate_growth * step))
+    return min(wanted, settings.max_steps - step)
+
+
 def _judged(
     state: TrainingState, score: HeldOutScore | None, settings: TrainingSettings
 ) -> TrainingState:
@@ -125,7 +136,7 @@ def _judged(
             now if is_best else state.best,
             value if is_best else state.best_score,
             value if improved else state.reference_score,
-            jnp.zeros_like(state.waited) if improved else state.waited + 1,
+            _integer(0 if improved else int(state.waited) + 1),
         ),
     )
 
@@ -234,7 +245,7 @@ def fit(
     with meanwhile(*compilations):
         stop = _reason_to_stop(state, settings, elapsed(), evaluation)
         # No step is taken, but the program is compiled.
-        compile_steps = lambda: advance(state, *data, settings, jnp.asarray(0))  # noqa: E731
+        compile_steps = lambda: advance(state, *data, settings, _integer(0))  # noqa: E731
         with meanwhile(*([compile_steps] if stop is None else [])):
             score = None
             if evaluation is not None and not history:
@@ -243,8 +254,8 @@ def fit(
         if score is not None:
             state = _judged(state, score, settings)
         while (stop := _reason_to_stop(state, settings, elapsed(), evaluation)) is None:
-            n_steps = min(settings.evaluate_every, settings.max_steps - int(state.step))
-            new = advance(state, *data, settings, jnp.asarray(n_steps))
+            n_steps = _chunk(int(state.step), settings)
+            new = advance(state, *data, settings, _integer(n_steps))
             accepted = guard.accept(state, new)
             if accepted is None:
                 state = guard.retry(state)

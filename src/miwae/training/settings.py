@@ -37,6 +37,8 @@ class TrainingSettings:
             last weights.
         evaluate_every: steps per compiled chunk; between chunks come evaluation, checkpoint and
             callback.
+        evaluate_growth: chunks grow to this share of the steps taken so far, so that a run that
+            is over soon is judged often, and a long one not too often.
         held_out: share of the observed cells masked again to judge the model by; 0 for none.
         monitor: what decides on the held-out cells: "log_density", or "error" (mean squared error
             of the conditional means).
@@ -67,6 +69,7 @@ class TrainingSettings:
     clip: float = 5.0
     averaging: float = 0.0
     evaluate_every: int = 200
+    evaluate_growth: float = 0.0
     held_out: float = 0.0
     monitor: str = "log_density"
     patience: int | None = 10
@@ -96,6 +99,8 @@ class TrainingSettings:
         _require_one_of(("log_density", "error"), monitor=self.monitor)
         if not 0 <= self.held_out < 1:
             raise SettingsError(f"held_out must be in [0, 1), not {self.held_out}")
+        if not self.evaluate_growth >= 0:
+            raise SettingsError(f"evaluate_growth must be at least 0, not {self.evaluate_growth}")
         if not 0 <= self.averaging < 1:
             raise SettingsError(f"averaging must be in [0, 1), not {self.averaging}")
         if not self.learning_rate > 0:
