@@ -74,6 +74,6 @@ def test_links_lead_somewhere(link):
 
 def test_commands_are_targets_of_the_makefile():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9]+):", makefile, flags=re.MULTILINE))
     assert {"demo", "test", "benchmark"} <= targets
-    assert set(re.findall(r"make ([a-z]+)", README)) <= targets
+    assert set(re.findall(r"make ([a-z0-9]+)", README)) <= targets

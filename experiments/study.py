@@ -1,0 +1,207 @@
+"""What makes it accurate: one factor at a time, judged on observed cells that were held out.
+
+    python experiments/study.py            everything that is not in the results yet
+    python experiments/study.py --show     the table and the plot of what there is
+
+Half of the cells of a table are removed and never looked at again. A tenth of the remaining ones
+is held out to judge by; of what is left, training holds out its own share to know when to stop.
+Each variant differs from the base in one thing. Variants are run one after the other over all
+tables and masks, and an interrupted run goes on where it stopped.
+"""
+
+import argparse
+import dataclasses
+import time
+from functools import partial
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from miwae.evaluation.amputation import ampute
+from miwae.evaluation.datasets import load
+from miwae.evaluation.protocol import Store
+from miwae.inference.imputation import impute_single
+from miwae.inference.sampling import SamplingSettings
+from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
+from miwae.model.observations import Normal, StudentT
+from miwae.modelling import Architecture, fit_model, training_settings
+from miwae.training.loop import fit
+
+RESULTS = Path(__file__).parent / "results" / "study.jsonl"
+PLOTS = Path(__file__).parent.parent / "docs" / "images"
+TABLES = {"banknote": False, "breast": False, "concrete": True, "red": True, "yeast": False}
+KEY_FIELDS = {"protocol": "held-out", "mechanism": "mcar-exact", "rate": 0.5, "seed": 0}
+
+
+def judged(name, mask):
+    """A table standardised by what is observed, the cells to learn from, those to judge by."""
+    rng = np.random.default_rng([mask, 4])
+    x = load(name, target=TABLES[name])
+    x = np.where(ampute(x, 0.5, "mcar-exact", rng=rng), np.nan, x)
+    held = ~np.isnan(x) & (rng.random(x.shape) < 0.1)
+    known = np.where(held, np.nan, x)
+    return (x - np.nanmean(known, 0)) / np.nanstd(known, 0), ~np.isnan(known), held
+
+
+def base_settings(observed):
+    """Those of the imputer."""
+    return training_settings(
+        observed,
+        objective="miwae",
+        n_samples=20,
+        batch_size=64,
+        max_steps=None,
+        early_stopping=True,
+        max_seconds=None,
+    )
+
+
+def as_imputer(x, observed, keys, *, sizes=None, **changes):
+    """The imputer's own model of numbers, all on their own scale."""
+    settings = dataclasses.replace(base_settings(observed), **changes)
+    observation = StudentT(x.shape[1], jax.numpy.full(x.shape[1], 0.1))
+    architecture = Architecture(**(sizes or {}))
+    return fit_model(
+        observation, x, observed, architecture=architecture, settings=settings, key=keys[0]
+    ).autoencoder
+
+
+def with_observation(make, x, observed, keys):
+    """Another observation model, or fixed floors under its scales."""
+    observation = make(x.shape[1])
+    core = linear_core(observation, x, observed)
+    autoencoder = linear_autoencoder(observation, core, key=keys[0])
+    return fit(autoencoder, x, observed, settings=base_settings(observed), key=keys[1]).autoencoder
+
+
+def without_core(x, observed, keys):
+    """Dense networks as in the paper, trained as ours."""
+    autoencoder = dense_autoencoder(StudentT(x.shape[1]), key=keys[0])
+    return fit(autoencoder, x, observed, settings=base_settings(observed), key=keys[1]).autoencoder
+
+
+VARIANTS = {
+    "base": as_imputer,
+    "without the linear core": without_core,
+    "last weights, not their average": partial(as_imputer, averaging=0.0),
+    "cosine schedule, last weights": partial(
+        as_imputer, averaging=0.0, schedule="cosine", max_steps=2_000
+    ),
+    "floor 0.1 under all scales": partial(with_observation, StudentT),
+    "normal, floor 0.1": partial(with_observation, Normal),
+    "K = 1": partial(as_imputer, n_samples=1),
+    "K = 5": partial(as_imputer, n_samples=5),
+    "K = 50": partial(as_imputer, n_samples=50),
+    "standard gradient": partial(as_imputer, estimator="standard"),
+    "path derivative": partial(as_imputer, estimator="path"),
+    "64 units": partial(as_imputer, sizes={"n_hidden": 64}),
+    "256 units": partial(as_imputer, sizes={"n_hidden": 256}),
+    "1 layer": partial(as_imputer, sizes={"n_layers": 1}),
+    "d = 5": partial(as_imputer, sizes={"n_latent": 5}),
+    "d = 20": partial(as_imputer, sizes={"n_latent": 20}),
+    "weight decay 0.01": partial(as_imputer, optimizer="adamw", weight_decay=0.01),
+    "learning rate 0.0003": partial(as_imputer, learning_rate=3e-4),
+    "stop by squared error": partial(as_imputer, monitor="error"),
+    "no early stopping": partial(as_imputer, patience=None, max_steps=3_000),
+}
+
+
+def attempt(variant, name, mask):
+    """Train, impute, and judge; a plain record."""
+    x, observed, held = judged(name, mask)
+    rows = observed.any(axis=1)
+    x = np.where(observed | held, x, 0.0).astype(np.float32)
+    keys = jax.random.split(jax.random.key(mask), 3)
+    start = time.perf_counter()
+    autoencoder = VARIANTS[variant](x[rows], observed[rows], keys)
+    limits = SamplingSettings(n_samples=500, tolerance=None)
+    filled = impute_single(autoencoder, x, observed, key=keys[2], settings=limits).x
+    seconds = time.perf_counter() - start
+    mse = float(np.mean((filled - x)[held] ** 2))
+    cell = {"data": name, "method": variant, "mask": mask, "standardise": "observed"}
+    return {**KEY_FIELDS, **cell, "mse": mse, "seconds": seconds, "held_out": int(held.sum())}
+
+
+def run(store, n_masks):
+    """All cells that are not in the store, variant after variant."""
+    done = {(r["method"], r["data"], r["mask"]) for r in store.records()}
+    for mask in range(n_masks):
+        for variant in VARIANTS:
+            for name in TABLES:
+                if (variant, name, mask) in done:
+                    continue
+                record = attempt(variant, name, mask)
+                store.append(record)
+                line = f"mse {record['mse']:.4f}  {record['seconds']:.1f} s"
+                print(f"mask {mask}  {variant:32} {name:10} {line}", flush=True)
+
+
+def ratios(records):
+    """For each variant, the log-ratios of its error to the base's on the same cells."""
+    errors = {(r["method"], r["data"], r["mask"]): r["mse"] for r in records}
+    found = {}
+    for variant in VARIANTS:
+        logs = [
+            (name, np.log(error / errors["base", name, mask]))
+            for (method, name, mask), error in errors.items()
+            if method == variant and ("base", name, mask) in errors
+        ]
+        if logs:
+            found[variant] = logs
+    return found
+
+
+def show(records):
+    """The ratio of each variant's error to the base's, with its standard error, and a plot."""
+    found = ratios(records)
+    view = Table(title="error on held-out cells, relative to the base")
+    for column in ("variant", "ratio", *TABLES, "seconds"):
+        view.add_column(column, justify="left" if column == "variant" else "right")
+    centres, errors = [], []
+    for variant, logs in found.items():
+        values = np.array([value for _, value in logs])
+        centres.append(np.exp(values.mean()))
+        errors.append(values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0)
+        by_table = [
+            np.mean([v for name, v in logs if name == table] or np.nan) for table in TABLES
+        ]
+        seconds = np.mean([r["seconds"] for r in records if r["method"] == variant])
+        shown = [f"{np.exp(value):.3f}" for value in by_table]
+        view.add_row(variant, f"{centres[-1]:.3f} ± {errors[-1]:.3f}", *shown, f"{seconds:.0f}")
+    Console(width=130).print(view)
+    if found:
+        plot(list(found), centres, errors)
+
+
+def plot(variants, centres, errors):
+    """One bar for each variant."""
+    from matplotlib import pyplot as plt
+
+    figure, panel = plt.subplots(figsize=(8, 0.3 * len(variants) + 1), layout="constrained")
+    places = -np.arange(len(variants))
+    panel.errorbar(centres, places, xerr=2 * np.array(errors), fmt="o", color="C0", capsize=3)
+    panel.axvline(1.0, color="0.6", lw=0.8)
+    panel.set_yticks(places, variants)
+    panel.set_xlabel("squared error on held-out cells, relative to the base (two standard errors)")
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    for suffix in ("png", "svg"):
+        figure.savefig(PLOTS / f"study.{suffix}", dpi=130)
+
+
+def main():
+    """Run, or show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--masks", type=int, default=3)
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    arguments = parser.parse_args()
+    store = Store(RESULTS)
+    if not arguments.show:
+        run(store, arguments.masks)
+    show(store.records())
+
+
+if __name__ == "__main__":
+    main()
