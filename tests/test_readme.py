@@ -43,7 +43,7 @@ def test_the_commands_run_one_after_the_other(tmp_path):
     (tmp_path / "table.csv").write_text("".join(lines[:13]))  # so few that nothing is trained
     (tmp_path / "new.csv").write_text("".join(lines[:5]))
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    assert len(COMMANDS) == 5
+    assert len(COMMANDS) == 6
     for command in COMMANDS:
         done = subprocess.run(
             [sys.executable, "-m", "miwae.cli", *command.split()],
@@ -54,6 +54,7 @@ def test_the_commands_run_one_after_the_other(tmp_path):
             check=False,
         )
         assert done.returncode == 0, done.stderr
+    assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")
     assert "NA" not in (tmp_path / "completed.csv").read_text()
     assert (tmp_path / "copies.csv").read_text().count("\n") == 1 + 21 * 12
     assert len(done.stdout.splitlines()) == 5

@@ -81,6 +81,9 @@ AVERAGING = 0.995
 # squared error: half a percent of a column's variance.
 TOLERANCE = 0.07
 
+# Of a stretched scale, in standard deviations: a smaller one is none of float32, and nobody's.
+SMALLEST_UNIT = 1e-25
+
 # Cells of statistics that are held at once while rows are imputed.
 CHUNK_CELLS = 2**24
 
@@ -172,7 +175,7 @@ def _stretch(column: ColumnSchema) -> Stretch | None:
     if scale.shape == "log":
         up, down, centre = 1.0, 0.0, scale.centre - math.log(scale.deviation)
     else:
-        up = scale.unit / scale.deviation / 2
+        up = max(scale.unit / scale.deviation / 2, SMALLEST_UNIT)
         down, centre = -up, scale.centre
     return Stretch(up, down, scale.spread, centre, scale.lowest, scale.highest)
 

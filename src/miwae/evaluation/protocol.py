@@ -20,7 +20,7 @@ from miwae.errors import DataError
 from miwae.evaluation import metrics
 from miwae.evaluation.amputation import ampute
 
-__all__ = ["KEY", "Experiment", "Store", "in_sample", "key_of", "new_rows"]
+__all__ = ["KEY", "Experiment", "Store", "hidden_cells", "in_sample", "key_of", "new_rows"]
 
 KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask", "seed")
 
@@ -75,9 +75,8 @@ def in_sample(
         The fields of `KEY`, `seconds`, and either `mse`, `rmse`, `mae` and `wasserstein` of
         numbers and `accuracy` of categories, as far as there are any, or `error`.
     """
-    everywhere = np.ones(len(experiment.x), dtype=bool)
     for mask in masks:
-        x, hidden = _with_holes(experiment, mask, everywhere)
+        x, hidden = hidden_cells(experiment, mask)
         given = np.where(hidden, np.nan, x)
         for name, method in methods.items():
             record = _cell(experiment, "in-sample", name, mask)
@@ -144,6 +143,13 @@ def _cell(experiment: Experiment, protocol: str, method: str, mask: int) -> Reco
         "mask": mask,
         "seed": experiment.seed,
     }
+
+
+def hidden_cells(
+    experiment: Experiment, mask: int
+) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
+    """What `in_sample` makes of an experiment: the table in its units, and the hidden cells."""
+    return _with_holes(experiment, mask, np.ones(len(experiment.x), dtype=bool))
 
 
 def _with_holes(
