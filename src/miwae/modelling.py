@@ -380,8 +380,8 @@ def update_model(
     settings: TrainingSettings,
     callback: Callable[[Progress], None] | None = None,
 ) -> FittedModel:
-    """Go through some more rows once."""
-    settings = dataclasses.replace(settings, schedule="constant")
+    """Go through some more rows once; the weights are the last ones, which a file holds too."""
+    settings = dataclasses.replace(settings, schedule="constant", averaging=0.0)
     fitted = fit_stream(model.state, [(x, observed)], settings=settings, callback=callback)
     return FittedModel(
         fitted.autoencoder,
