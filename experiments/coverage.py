@@ -94,7 +94,7 @@ def _cell(values):
 
 def main():
     """Run, or show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--masks", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="run nothing")
     arguments = parser.parse_args()

@@ -193,7 +193,7 @@ def plot(variants, centres, errors):
 
 def main():
     """Run, or show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--masks", type=int, default=3)
     parser.add_argument("--show", action="store_true", help="run nothing")
     arguments = parser.parse_args()

@@ -208,7 +208,7 @@ def plot(cells):
 
 def main():
     """Run, or show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--masks", type=int, default=5)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))

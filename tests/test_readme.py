@@ -54,7 +54,7 @@ def test_the_commands_run_one_after_the_other(tmp_path):
             check=False,
         )
         assert done.returncode == 0, done.stderr
-    assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
     assert "NA" not in (tmp_path / "completed.csv").read_text()
     assert (tmp_path / "copies.csv").read_text().count("\n") == 1 + 21 * 12
     assert len(done.stdout.splitlines()) == 5
