@@ -7,11 +7,10 @@ The tables, masks and standardisation are those of experiments/uci.py, with 30 %
 the cells removed; intervals are the imputer's own, with its defaults.
 """
 
-import argparse
-import time
 from pathlib import Path
 
 import numpy as np
+from common import cell, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 from uci import TABLES, load
@@ -26,44 +25,17 @@ RATES = (0.5, 0.3)
 LEVEL = 0.9
 
 
-def attempt(table, rate, mask):
-    """Fit, ask for intervals, count; a plain record."""
-    name, target = TABLES[table]
+def attempt(one):
+    """Fit, ask for intervals, count."""
+    name, target = TABLES[one["data"]]
     raw = load(name, target=target)
-    experiment = Experiment(table, raw, np.zeros(raw.shape[1], dtype=bool), rate=rate)
-    x, hidden = hidden_cells(experiment, mask)
+    categorical = np.zeros(raw.shape[1], dtype=bool)
+    experiment = Experiment(one["data"], raw, categorical, rate=one["rate"])
+    x, hidden = hidden_cells(experiment, one["mask"])
     given = np.where(hidden, np.nan, x)
-    start = time.perf_counter()
-    imputer = MIWAEImputer(random_state=mask).fit(given)
+    imputer = MIWAEImputer(random_state=one["mask"]).fit(given)
     lower, upper = imputer.interval(given, level=LEVEL)
-    return {
-        "protocol": "coverage",
-        "data": table,
-        "method": "default",
-        "mechanism": experiment.mechanism,
-        "rate": rate,
-        "standardise": experiment.standardise,
-        "mask": mask,
-        "seed": experiment.seed,
-        "level": LEVEL,
-        "coverage": coverage(x, lower, upper, hidden),
-        "width": width(lower, upper, hidden),
-        "seconds": time.perf_counter() - start,
-    }
-
-
-def run(store, n_masks):
-    """All cells that are not in the store."""
-    done = {(r["data"], r["rate"], r["mask"]) for r in store.records()}
-    for mask in range(n_masks):
-        for rate in RATES:
-            for table in TABLES:
-                if (table, rate, mask) in done:
-                    continue
-                record = attempt(table, rate, mask)
-                store.append(record)
-                line = f"coverage {record['coverage']:.3f}  width {record['width']:.2f}"
-                print(f"mask {mask}  {rate:.0%}  {table:18} {line}", flush=True)
+    return {"coverage": coverage(x, lower, upper, hidden), "width": width(lower, upper, hidden)}
 
 
 def show(records):
@@ -94,14 +66,16 @@ def _cell(values):
 
 def main():
     """Run, or show."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--masks", type=int, default=1)
-    parser.add_argument("--show", action="store_true", help="run nothing")
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__, masks=1).parse_args()
     enable_compilation_cache()
     store = Store(RESULTS)
-    if not arguments.show:
-        run(store, arguments.masks)
+    cells = [
+        cell("coverage", table, "default", mask, rate=rate, standardise="complete")
+        for mask in range(0 if arguments.show else arguments.masks)
+        for rate in RATES
+        for table in TABLES
+    ]
+    run_missing(store, cells, attempt)
     show(store.records())
 
 

@@ -9,14 +9,13 @@ Each variant differs from the base in one thing. Variants are run one after the 
 tables and masks, and an interrupted run goes on where it stopped.
 """
 
-import argparse
 import dataclasses
-import time
 from functools import partial
 from pathlib import Path
 
 import jax
 import numpy as np
+from common import cell, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 
@@ -33,7 +32,6 @@ from miwae.training.loop import fit
 RESULTS = Path(__file__).parent / "results" / "study.jsonl"
 PLOTS = Path(__file__).parent.parent / "docs" / "images"
 TABLES = {"banknote": False, "breast": False, "concrete": True, "red": True, "yeast": False}
-KEY_FIELDS = {"protocol": "held-out", "mechanism": "mcar-exact", "rate": 0.5, "seed": 0}
 
 
 def judged(name, mask):
@@ -109,34 +107,16 @@ VARIANTS = {
 }
 
 
-def attempt(variant, name, mask):
-    """Train, impute, and judge; a plain record."""
-    x, observed, held = judged(name, mask)
+def attempt(one):
+    """Train, impute, and judge."""
+    x, observed, held = judged(one["data"], one["mask"])
     rows = observed.any(axis=1)
     x = np.where(observed | held, x, 0.0).astype(np.float32)
-    keys = jax.random.split(jax.random.key(mask), 3)
-    start = time.perf_counter()
-    autoencoder = VARIANTS[variant](x[rows], observed[rows], keys)
+    keys = jax.random.split(jax.random.key(one["mask"]), 3)
+    autoencoder = VARIANTS[one["method"]](x[rows], observed[rows], keys)
     limits = SamplingSettings(n_samples=500, tolerance=None)
     filled = impute_single(autoencoder, x, observed, key=keys[2], settings=limits).x
-    seconds = time.perf_counter() - start
-    mse = float(np.mean((filled - x)[held] ** 2))
-    cell = {"data": name, "method": variant, "mask": mask, "standardise": "observed"}
-    return {**KEY_FIELDS, **cell, "mse": mse, "seconds": seconds, "held_out": int(held.sum())}
-
-
-def run(store, n_masks):
-    """All cells that are not in the store, variant after variant."""
-    done = {(r["method"], r["data"], r["mask"]) for r in store.records()}
-    for mask in range(n_masks):
-        for variant in VARIANTS:
-            for name in TABLES:
-                if (variant, name, mask) in done:
-                    continue
-                record = attempt(variant, name, mask)
-                store.append(record)
-                line = f"mse {record['mse']:.4f}  {record['seconds']:.1f} s"
-                print(f"mask {mask}  {variant:32} {name:10} {line}", flush=True)
+    return {"mse": float(np.mean((filled - x)[held] ** 2)), "held_out": int(held.sum())}
 
 
 def ratios(records):
@@ -193,13 +173,15 @@ def plot(variants, centres, errors):
 
 def main():
     """Run, or show."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--masks", type=int, default=3)
-    parser.add_argument("--show", action="store_true", help="run nothing")
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__, masks=3).parse_args()
     store = Store(RESULTS)
-    if not arguments.show:
-        run(store, arguments.masks)
+    cells = [
+        cell("held-out", name, variant, mask, rate=0.5, standardise="observed")
+        for mask in range(0 if arguments.show else arguments.masks)
+        for variant in VARIANTS
+        for name in TABLES
+    ]
+    run_missing(store, cells, attempt)
     show(store.records())
 
 

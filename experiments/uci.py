@@ -10,7 +10,6 @@ taken. Masks are run one after the other, over all tables and methods, so that a
 has something of everything; it goes on where it stopped.
 """
 
-import argparse
 import subprocess
 import time
 from collections import defaultdict
@@ -20,6 +19,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from common import parser_of
 from rich.console import Console
 from rich.table import Table
 
@@ -208,11 +208,9 @@ def plot(cells):
 
 def main():
     """Run, or show."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--masks", type=int, default=5)
+    parser = parser_of(__doc__, masks=5)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--show", action="store_true", help="run nothing")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     arguments.results.parent.mkdir(parents=True, exist_ok=True)

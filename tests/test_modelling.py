@@ -96,8 +96,7 @@ def test_columns_that_follow_from_others_get_a_low_floor():
     observed = rng.random(x.shape) < 0.9
     observed[:, 2] = True
     floors = fitted(x.astype(np.float32), observed).autoencoder.generative.observation.scale_floor
-    assert floors[0] < 0.1 > floors[1]
-    assert floors[2] > 0.12
+    assert max(floors[0], floors[1]) < floors[2] / 2
 
 
 def test_a_table_of_numbers_needs_no_parts():

@@ -137,8 +137,7 @@ def _read_into(
     if fitted["feature_names_in_"] is not None:
         imputer.feature_names_in_ = np.asarray(fitted["feature_names_in_"], dtype=object)
     imputer.incomplete_ = tuple(int(i) for i in fitted["incomplete_"])
-    # Files that were written before there were any have none.
-    specimens = fitted.get("specimens_", ("",) * len(schema.columns))
+    specimens = fitted["specimens_"]
     if len(specimens) != len(schema.columns):
         raise FileFormatError(f"{path} is damaged: it has {len(specimens)} specimens of columns")
     imputer.specimens_ = tuple(str(specimen) for specimen in specimens)

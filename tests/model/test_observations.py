@@ -273,7 +273,11 @@ def test_point_undoes_the_statistics_of_a_complete_row(name):
     observation, x = OBSERVATIONS[name](), jnp.asarray(possible_rows(name, 20))
     statistics, seen = observation.statistics(x, jnp.ones(x.shape, dtype=bool))
     assert bool(seen.all())
-    np.testing.assert_allclose(observation.point(statistics), x, rtol=1e-4, atol=1e-6)
+    # Stretching goes through exponentials and logarithms, which round; the others change nothing.
+    rounding = 1e-4 if name == "stretched_normal" else 0.0
+    np.testing.assert_allclose(
+        observation.point(statistics), x, rtol=rounding, atol=rounding / 100
+    )
 
 
 @EVERY

@@ -52,11 +52,10 @@ def _linear_location(
     return Linearisation(slope, jnp.concatenate([jnp.zeros(n), constants]))
 
 
-class Normal(AbstractFactorized):
-    """Independent normal features; parameters: locations, raw scales."""
+class AbstractNormal(AbstractFactorized):
+    """Features that are normal on the scale of the model; parameters: locations, raw scales."""
 
-    n_features: int = eqx.field(static=True)
-    scale_floor: float = eqx.field(static=True, default=SCALE_FLOOR)
+    scale_floor: eqx.AbstractVar[Floor]
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 0.0
 
@@ -65,7 +64,7 @@ class Normal(AbstractFactorized):
         return jnp.isfinite(x)
 
     def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """The value itself."""
+        """The feature itself."""
         return x
 
     def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
@@ -76,6 +75,13 @@ class Normal(AbstractFactorized):
     def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
         """Exact: a linear-Gaussian model is of this family."""
         return _linear_location(noise, self.scale_floor)
+
+
+class Normal(AbstractNormal):
+    """Independent normal features."""
+
+    n_features: int = eqx.field(static=True)
+    scale_floor: Floor = SCALE_FLOOR
 
 
 class StudentT(AbstractFactorized):
@@ -161,7 +167,7 @@ class Stretch(NamedTuple):
 LARGEST_EXPONENT = 60.0
 
 
-class StretchedNormal(AbstractFactorized):
+class StretchedNormal(AbstractNormal):
     """Normal features that stand for values on another scale, whose mean is wanted.
 
     A skewed column is modelled by its logarithm or inverse hyperbolic sine, which is nearly
@@ -179,30 +185,11 @@ class StretchedNormal(AbstractFactorized):
 
     stretches: tuple[Stretch, ...] = eqx.field(static=True)
     scale_floor: Floor = SCALE_FLOOR
-    blocks: ClassVar[int] = 2
-    interior: ClassVar[float] = 0.0
 
     @property
     def n_features(self) -> int:
         """As many as there are stretches."""
         return len(self.stretches)
-
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """All real numbers."""
-        return jnp.isfinite(x)
-
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """The feature itself: it is the value that is stretched."""
-        return x
-
-    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
-        """Normal with a floor under the scale."""
-        loc, raw = jnp.split(eta, 2)
-        return dist.Normal(loc, _scale(raw, self.scale_floor))
-
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
-        """Exact: on the scale of the model all is linear and normal."""
-        return _linear_location(noise, self.scale_floor)
 
     def statistics(
         self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]

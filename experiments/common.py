@@ -1,0 +1,43 @@
+"""What the experiments share: arguments, and cells that are attempted once."""
+
+import argparse
+import time
+
+from miwae.evaluation.protocol import key_of
+
+
+def parser_of(description, *, masks):
+    """Arguments that every experiment has."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--masks", type=int, default=masks)
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    return parser
+
+
+def cell(protocol, data, method, mask, *, rate, standardise):
+    """A cell of an experiment with exactly this share of the cells removed."""
+    return {
+        "protocol": protocol,
+        "data": data,
+        "method": method,
+        "mechanism": "mcar-exact",
+        "rate": rate,
+        "standardise": standardise,
+        "mask": mask,
+        "seed": 0,
+    }
+
+
+def run_missing(store, cells, attempt):
+    """Attempt the cells that the store does not have, and tell of each in a line."""
+    done = store.done()
+    for one in cells:
+        if key_of(one) in done:
+            continue
+        start = time.perf_counter()
+        result = attempt(one)
+        seconds = time.perf_counter() - start
+        store.append({**one, **result, "seconds": seconds})
+        numbers = "  ".join(f"{name} {value:.4g}" for name, value in result.items())
+        where = f"mask {one['mask']}  {one['rate']:.0%}  {one['data']:18} {one['method']:32}"
+        print(f"{where} {numbers}  {seconds:.1f} s", flush=True)
