@@ -50,7 +50,7 @@ def base_settings(observed):
         observed,
         objective="miwae",
         n_samples=20,
-        batch_size=64,
+        batch_size=None,
         max_steps=None,
         early_stopping=True,
         max_seconds=None,

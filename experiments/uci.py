@@ -61,7 +61,7 @@ PAPER = {
 }
 
 # Of the models as in the paper: the curve over training. The paper takes about 500 times as many.
-MILESTONES = (1_000, 3_000, 10_000)
+MILESTONES = (1_000, 10_000, 30_000)
 CODES = 1_000
 
 

@@ -108,7 +108,7 @@ def test_steps_and_held_out_cells_follow_from_the_number_of_cells():
     how = {
         "objective": "miwae",
         "n_samples": 5,
-        "batch_size": 64,
+        "batch_size": None,
         "max_seconds": None,
         "early_stopping": True,
     }
@@ -118,10 +118,12 @@ def test_steps_and_held_out_cells_follow_from_the_number_of_cells():
     assert (small.max_steps, middle.max_steps) == (300, 5_000)
     assert large.max_steps == int(20 * np.sqrt(100_000))
     assert (small.held_out, middle.held_out, large.held_out) == (0.2, 0.125, 0.05)
+    assert (small.batch_size, middle.batch_size) == (32, 64)
     told = training_settings(
-        np.ones((20, 5), bool), max_steps=7, **{**how, "early_stopping": False}
+        np.ones((20, 5), bool), max_steps=7, **{**how, "early_stopping": False, "batch_size": 9}
     )
     assert (told.max_steps, told.held_out, told.patience) == (7, 0.0, None)
+    assert told.batch_size == 9
 
 
 def test_architectures_need_something_in_them():

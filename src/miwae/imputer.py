@@ -54,7 +54,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         n_latent: dimension of the code of a row.
         n_hidden: units per hidden layer.
         n_layers: hidden layers of encoder and decoder.
-        batch_size: rows per training step.
+        batch_size: rows per training step; by default 64, or 32 of fewer than 500 rows.
         n_samples: K, codes per row in training.
         n_imputation_samples: L, codes per row in imputation, at most: easy rows need fewer.
         max_steps: training steps; by default as many as the table is worth, at most 10,000.
@@ -110,7 +110,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         n_latent: int = 10,
         n_hidden: int = 128,
         n_layers: int = 3,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         n_samples: int = 20,
         n_imputation_samples: int = 2_000,
         max_steps: int | None = None,

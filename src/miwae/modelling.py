@@ -74,6 +74,9 @@ LOWEST_FLOOR, HIGHEST_FLOOR = 0.02, 0.3
 EVALUATE_EVERY, EVALUATE_GROWTH = 25, 0.1
 PATIENCE = 10
 
+# Rows below which a step takes half as many of them.
+SMALL_TABLE = 500
+
 # Of weights over steps: about the last two hundred.
 AVERAGING = 0.995
 
@@ -577,7 +580,7 @@ def training_settings(
     *,
     objective: str,
     n_samples: int,
-    batch_size: int,
+    batch_size: int | None,
     max_steps: int | None,
     early_stopping: bool,
     max_seconds: float | None,
@@ -593,7 +596,7 @@ def training_settings(
     return TrainingSettings(
         objective=objective,
         n_samples=n_samples,
-        batch_size=batch_size,
+        batch_size=_usual_batch(len(observed)) if batch_size is None else batch_size,
         max_steps=steps,
         max_seconds=max_seconds,
         averaging=AVERAGING,
@@ -612,6 +615,11 @@ def _most_steps(n_cells: int) -> int:
     small, large = 1.7 * n_cells, 20 * np.sqrt(n_cells)
     most = 5_000 if n_cells < 10_000 else 3_500  # imputing many rows takes its time as well
     return int(max(np.clip(small, 300, most), min(large, 10_000)))
+
+
+def _usual_batch(n_rows: int) -> int:
+    """Of few rows, fewer in a step: as accurate, and faster."""
+    return 32 if n_rows < SMALL_TABLE else 64
 
 
 def remaining(deadline: float | None) -> float | None:
