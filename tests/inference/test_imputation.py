@@ -5,6 +5,7 @@ import pytest
 
 import oracle
 from miwae.errors import DataError, SettingsError
+from miwae.inference import sampling
 from miwae.inference.imputation import expectation, impute_multiple, impute_single, quantiles
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import dense_autoencoder
@@ -64,6 +65,18 @@ def test_memory_changes_nothing(single):
     small = SamplingSettings(n_samples=4_800, tolerance=None, memory=1)
     part = impute_single(WIDE, INCOMPLETE, key=KEY, settings=small)
     assert np.array_equal(part.x, single.x)
+
+
+def test_wide_rows_are_decoded_in_parts_with_the_same_result(single, monkeypatch):
+    monkeypatch.setattr(sampling, "DECODED", 16 * 10 * WIDE.generative.observation.n_parameters)
+    assert sampling.codes_at_once(WIDE) == 10
+    jax.clear_caches()  # what was compiled has larger parts
+    part = impute_single(WIDE, INCOMPLETE[:17], key=KEY, settings=FIXED)
+    copies = impute_multiple(WIDE, INCOMPLETE[:3], n_imputations=4, key=KEY, settings=FIXED).x
+    jax.clear_caches()
+    np.testing.assert_allclose(part.x, single.x[:17], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(part.standard_error, single.standard_error[:17], rtol=1e-3)
+    assert np.isfinite(copies).all()
 
 
 def test_after_the_deadline_each_row_gets_one_block():

@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from miwae.errors import SettingsError
 from miwae.inference.bounds import BOUNDS
-from miwae.inference.weights import log_weights
+from miwae.inference.weights import log_density, log_weights
 from miwae.model.latent import Autoencoder
 from miwae.model.proposals import AbstractProposal, Mixture
 
@@ -80,7 +80,8 @@ def bound_and_gradient(
     def weigh(
         own: PyTree, proposal: AbstractProposal, z: Float[Array, "K B L"]
     ) -> Float[Array, "K B"]:
-        return log_weights(eqx.combine(own, static), proposal, z, x, observed)
+        log_q = log_density(proposal, z)
+        return log_weights(eqx.combine(own, static), log_q, z, x, observed)
 
     proposal, pull_proposal = eqx.filter_vjp(propose, parameters)
     if estimator == "dreg" and isinstance(proposal, Mixture):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from miwae.inference.importance import resample, weighted_quantile
-from miwae.inference.sampling import BLOCK, Codes
+from miwae.inference.sampling import Codes, codes_at_once
 from miwae.randomness import fold_rows, split_key
 
 __all__ = ["DrawnStatistic", "Draws", "Means", "Quantiles", "WeightedMeans", "closed_form"]
@@ -30,7 +30,8 @@ def _drawn(codes: Codes) -> Float[Array, "K B D"]:
 
 def _blocks(codes: Codes) -> tuple[Array, Array, Array]:
     """Codes and weights in blocks, to be decoded one after the other, and the blocks' numbers."""
-    split = lambda a: a.reshape(-1, BLOCK, *a.shape[1:])  # noqa: E731
+    size = codes_at_once(codes.autoencoder)
+    split = lambda a: a.reshape(-1, size, *a.shape[1:])  # noqa: E731
     z, w = split(codes.z), split(jax.nn.softmax(codes.log_w, axis=0))
     return z, w, jnp.arange(z.shape[0])
 

@@ -28,7 +28,7 @@ from miwae.inference.importance import (
     start_running,
     update_running,
 )
-from miwae.inference.weights import draw
+from miwae.inference.weights import log_density, log_weights
 from miwae.model.latent import Autoencoder
 from miwae.randomness import fold_rows
 
@@ -39,6 +39,7 @@ __all__ = [
     "RowReport",
     "Sampled",
     "SamplingSettings",
+    "codes_at_once",
     "compile_sampling",
     "sample_rows",
 ]
@@ -50,6 +51,10 @@ BLOCK = 120
 # Rows that go through the networks together: enough for fast matrix products, few enough for a
 # single row to be imputed in milliseconds.
 GROUP = 16
+
+# Parameters of the observation model that are held at once: for wide rows, such as images, a block
+# is decoded in parts, so that memory does not grow with the block and the group.
+DECODED = 2**23
 
 # Rows at once: many share the cost of looking at the results, and each number of slots is compiled
 # anew, so there are few to choose from.
@@ -176,6 +181,12 @@ def _by_group(function: Callable[[_Rows], PyTree], rows: _Rows) -> PyTree:
     return jax.tree.map(lambda a: a.reshape(n_slots, *a.shape[2:]), results)
 
 
+def codes_at_once(autoencoder: Autoencoder) -> int:
+    """How many codes of a group of rows are decoded together: a divisor of a block."""
+    most = DECODED // (GROUP * autoencoder.generative.observation.n_parameters)
+    return max((n for n in range(1, BLOCK + 1) if BLOCK % n == 0 and n <= most), default=1)
+
+
 def _enough(
     rows: _Rows, autoencoder: Autoencoder, n_samples: int, patience: _Patience
 ) -> Bool[Array, " B"]:
@@ -208,15 +219,26 @@ def _advance(
 
     def one_block(rows: _Rows) -> tuple[Running, Bool[Array, " B"], Array, Array]:
         key = fold_rows(rows.key, rows.running.count // BLOCK)
-        z, log_w = draw(autoencoder, rows.x, rows.observed, key, BLOCK)
+        proposal = autoencoder.propose(rows.x, rows.observed)
+        z = proposal.sample(key, BLOCK)
+        log_q = log_density(proposal, z)
         place = rows.running.count[None, :] + jnp.arange(BLOCK)[:, None]
         used = place < n_samples
-        # E[statistics | x_obs, z]: Eqn. (12), the estimate of smaller variance.
-        h = generative.observation.mean(generative.decoder(z), rows.x, rows.observed)
-        running = update_running(rows.running, log_w, h, used)
+
+        def one_part(running: Running, part: tuple[Array, Array, Array]) -> tuple[Running, Array]:
+            z, log_q, used = part
+            log_w = log_weights(autoencoder, log_q, z, rows.x, rows.observed)
+            # E[statistics | x_obs, z]: Eqn. (12), the estimate of smaller variance.
+            h = generative.observation.mean(generative.decoder(z), rows.x, rows.observed)
+            return update_running(running, log_w, h, used), log_w
+
+        split = lambda a: a.reshape(-1, codes_at_once(autoencoder), *a.shape[1:])  # noqa: E731
+        parts = (split(z), split(log_q), split(used))
+        running, log_w = jax.lax.scan(one_part, rows.running, parts)
+        log_w = jnp.where(used, log_w.reshape(log_q.shape), -jnp.inf)
         rows = rows._replace(running=running)
         enough = _enough(rows, autoencoder, n_samples, patience)
-        return running, enough, jnp.moveaxis(z, 0, 1), jnp.where(used, log_w, -jnp.inf).T
+        return running, enough, jnp.moveaxis(z, 0, 1), log_w.T
 
     def body(carry: tuple[_Slots, Bool[Array, " B"]]) -> tuple[_Slots, Bool[Array, " B"]]:
         (rows, kept_z, kept_log_w), enough = carry

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.model.latent import Autoencoder
 from miwae.model.proposals import AbstractProposal
 
-__all__ = ["Draws", "draw", "log_weights"]
+__all__ = ["Draws", "draw", "log_density", "log_weights"]
 
 
 class Draws(NamedTuple):
@@ -17,18 +17,19 @@ class Draws(NamedTuple):
     log_w: Float[Array, "K B"]
 
 
+def log_density(proposal: AbstractProposal, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+    """`log q(z | x_obs)` that weights divide by; a stratified proposal has its own."""
+    return proposal.log_prob(z) - proposal.log_stratum(z.shape[0])
+
+
 def log_weights(
     autoencoder: Autoencoder,
-    proposal: AbstractProposal,
+    log_q: Float[Array, "K B"],
     z: Float[Array, "K B L"],
     x: Float[Array, "B D"],
     observed: Bool[Array, "B D"],
 ) -> Float[Array, "K B"]:
-    """`log p(x_obs | z) + log p(z) - log q(z | x_obs)`.
-
-    Only the observed cells of `x` are read. A stratified proposal adds `log_stratum`.
-    """
-    log_q = proposal.log_prob(z) - proposal.log_stratum(z.shape[0])
+    """`log p(x_obs | z) + log p(z) - log q(z | x_obs)`. Only the observed cells of x are read."""
     return autoencoder.log_joint(z, x, observed) - log_q
 
 
@@ -53,4 +54,4 @@ def draw(
     """
     proposal = autoencoder.propose(x, observed)
     z = proposal.sample(key, n_samples)
-    return Draws(z, log_weights(autoencoder, proposal, z, x, observed))
+    return Draws(z, log_weights(autoencoder, log_density(proposal, z), z, x, observed))

@@ -1,4 +1,6 @@
-"""Ready-made autoencoders: the paper's, and the one that starts from factor analysis."""
+"""Ready-made autoencoders: the paper's, those for images and sequences, the linear start."""
+
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -7,16 +9,32 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from miwae.arrays import as_incomplete, require_at_least
+from miwae.errors import SettingsError
 from miwae.model.amortizers import Amortizer, LinearAmortizer
 from miwae.model.fill import AbstractFill, ZeroFill
 from miwae.model.latent import Autoencoder, LatentModel
 from miwae.model.linear import FactorAnalysis, fit_factor_analysis
-from miwae.model.networks import Dense, DenseLayer, LinearResidual
+from miwae.model.networks import (
+    ConvolutionalDecoder,
+    ConvolutionalEncoder,
+    Dense,
+    DenseLayer,
+    ImageShape,
+    LinearResidual,
+    RecurrentDecoder,
+    RecurrentEncoder,
+)
 from miwae.model.observations import AbstractObservation
-from miwae.model.posteriors import AbstractPosterior, StudentTPosterior
+from miwae.model.posteriors import AbstractPosterior, NormalPosterior, StudentTPosterior
 from miwae.model.priors import AbstractPrior, StandardNormal
 
-__all__ = ["dense_autoencoder", "linear_autoencoder", "linear_core"]
+__all__ = [
+    "convolutional_autoencoder",
+    "dense_autoencoder",
+    "linear_autoencoder",
+    "linear_core",
+    "recurrent_autoencoder",
+]
 
 
 def dense_autoencoder(
@@ -71,6 +89,127 @@ def dense_autoencoder(
             indicator,
         ),
     )
+
+
+def convolutional_autoencoder(
+    observation: AbstractObservation,
+    shape: tuple[int, ...],
+    *,
+    n_latent: int = 50,
+    maps: Sequence[int] = (16, 32, 32),
+    n_hidden: int = 450,
+    activation: str = "relu",
+    prior: AbstractPrior | None = None,
+    posterior: AbstractPosterior | None = None,
+    fill: AbstractFill | None = None,
+    indicator: bool = False,
+    key: Key[Array, ""],
+) -> Autoencoder:
+    """Convolutional encoder and decoder for images, after Salimans, Kingma & Welling (2015).
+
+    Args:
+        observation: the observation model of the pixels, each with the same parameters:
+            `Bernoulli(784)`, `Normal(3 * 32 * 32)`.
+        shape: height, width and, if there are several, channels: the pixels of a row in C order.
+        n_latent: dimension of the code.
+        maps: feature maps of the stages, from the image inwards; each halves height and width.
+        n_hidden: units of the dense layers between the last stage and the code.
+        activation: "relu", "silu" or "tanh".
+        prior: by default standard normal.
+        posterior: by default a product of normal distributions.
+        fill: by default zeros.
+        indicator: let the encoder see which pixels were observed.
+        key: for the initial weights.
+    """
+    require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
+    image = ImageShape(*shape)
+    n_blocks = _blocks(observation, image.n_features, f"an image of {image}")
+    posterior = NormalPosterior(n_latent) if posterior is None else posterior
+    key_e, key_d = jax.random.split(key)
+    sizes = {"maps": maps, "n_hidden": n_hidden, "activation": activation}
+    decoder = ConvolutionalDecoder(n_latent, image, n_blocks=n_blocks, **sizes, key=key_d)
+    encoder = ConvolutionalEncoder(
+        image, posterior.n_parameters, indicator=indicator, **sizes, key=key_e
+    )
+    return Autoencoder(
+        LatentModel(StandardNormal(n_latent) if prior is None else prior, decoder, observation),
+        Amortizer(ZeroFill() if fill is None else fill, encoder, posterior, indicator),
+    )
+
+
+def recurrent_autoencoder(
+    observation: AbstractObservation,
+    n_steps: int,
+    *,
+    n_latent: int = 10,
+    n_hidden: int = 64,
+    prior: AbstractPrior | None = None,
+    posterior: AbstractPosterior | None = None,
+    fill: AbstractFill | None = None,
+    indicator: bool = True,
+    key: Key[Array, ""],
+) -> Autoencoder:
+    """Recurrent encoder and decoder for sequences, with one code for a sequence.
+
+    Args:
+        observation: the observation model of all steps' features, each with the same parameters:
+            `Normal(n_steps * n_features)`. A row holds one step after the other; what comes after
+            the end of a shorter sequence was not observed.
+        n_steps: the longest length.
+        n_latent: dimension of the code.
+        n_hidden: units of the recurrent layers.
+        prior: by default standard normal.
+        posterior: by default a product of Student-t distributions.
+        fill: by default zeros.
+        indicator: let the encoder see which cells were observed.
+        key: for the initial weights.
+    """
+    require_at_least(1, n_latent=n_latent, n_hidden=n_hidden, n_steps=n_steps)
+    n_features, left = divmod(observation.n_features, n_steps)
+    if left:
+        raise SettingsError(
+            f"{observation.n_features} features are not a whole number for each of {n_steps} steps"
+        )
+    n_blocks = _blocks(observation, n_steps * n_features, f"a sequence of {n_steps} steps")
+    posterior = StudentTPosterior(n_latent) if posterior is None else posterior
+    key_e, key_d = jax.random.split(key)
+    return Autoencoder(
+        LatentModel(
+            StandardNormal(n_latent) if prior is None else prior,
+            RecurrentDecoder(
+                n_latent, n_steps, n_features, n_blocks=n_blocks, n_hidden=n_hidden, key=key_d
+            ),
+            observation,
+        ),
+        Amortizer(
+            ZeroFill() if fill is None else fill,
+            RecurrentEncoder(
+                n_steps,
+                posterior.n_parameters,
+                n_in=n_features * (2 if indicator else 1),
+                n_hidden=n_hidden,
+                indicator=indicator,
+                key=key_e,
+            ),
+            posterior,
+            indicator,
+        ),
+    )
+
+
+def _blocks(observation: AbstractObservation, n_features: int, what: str) -> int:
+    """Parameters for each feature, where all have the same and enter as they are."""
+    n_blocks, left = divmod(observation.n_parameters, observation.n_features)
+    if observation.n_features != n_features:
+        raise SettingsError(
+            f"{what} has {n_features} features, the observation model {observation.n_features}"
+        )
+    if left or observation.n_inputs != n_features:
+        raise SettingsError(
+            f"{type(observation).__name__} has not the same parameters for each feature: "
+            "put your own encoder and decoder into an Autoencoder"
+        )
+    return n_blocks
 
 
 def linear_core(

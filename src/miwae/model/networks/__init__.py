@@ -5,6 +5,25 @@ is told so, and returns the parameters of a posterior family (B, Q). A decoder t
 L) and returns the parameters of an observation model (K, B, P).
 """
 
+from miwae.model.networks.convolutional import (
+    ConvolutionalDecoder,
+    ConvolutionalEncoder,
+    ImageShape,
+)
 from miwae.model.networks.dense import Dense, DenseLayer, LinearResidual
+from miwae.model.networks.recurrent import GRU, RecurrentDecoder, RecurrentEncoder
+from miwae.model.networks.sets import AttentionEncoder, SetEncoder
 
-__all__ = ["Dense", "DenseLayer", "LinearResidual"]
+__all__ = [
+    "GRU",
+    "AttentionEncoder",
+    "ConvolutionalDecoder",
+    "ConvolutionalEncoder",
+    "Dense",
+    "DenseLayer",
+    "ImageShape",
+    "LinearResidual",
+    "RecurrentDecoder",
+    "RecurrentEncoder",
+    "SetEncoder",
+]

@@ -11,7 +11,14 @@ from jaxtyping import Array, Float, Key
 from miwae.errors import SettingsError
 from miwae.numerics import features_first, features_last
 
-__all__ = ["ACTIVATIONS", "Dense", "DenseLayer", "LinearResidual"]
+__all__ = [
+    "ACTIVATIONS",
+    "Dense",
+    "DenseLayer",
+    "LinearResidual",
+    "dense_layer",
+    "require_activation",
+]
 
 
 # Initial weights come from NumPy: JAX would compile a program for each shape, a second or two for
@@ -36,8 +43,10 @@ ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., np.ndarray]
 }
 
 
-def _single(a: np.ndarray) -> Array:
-    return jnp.asarray(a.astype(np.float32))
+def require_activation(name: str) -> None:
+    """One of the names above."""
+    if name not in ACTIVATIONS:
+        raise SettingsError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {name!r}")
 
 
 class DenseLayer(eqx.Module):
@@ -50,6 +59,15 @@ class DenseLayer(eqx.Module):
         """Apply the layer."""
         bias = self.bias.reshape(-1, *[1] * (a.ndim - 1))
         return jnp.tensordot(self.weight, a, axes=1) + bias
+
+
+def dense_layer(
+    rng: np.random.Generator, n_in: int, n_out: int, activation: str, *, zero: bool = False
+) -> DenseLayer:
+    """A layer with the initial weights that go with an activation, or with zeros."""
+    weight = np.zeros((n_out, n_in)) if zero else ACTIVATIONS[activation][1](rng, n_out, n_in)
+    single = lambda a: jnp.asarray(a.astype(np.float32))  # noqa: E731
+    return DenseLayer(single(weight), single(np.zeros(n_out)))
 
 
 class Dense(eqx.Module):
@@ -87,22 +105,15 @@ class Dense(eqx.Module):
         zero_last: bool = False,
         key: Key[Array, ""],
     ) -> None:
-        if activation not in ACTIVATIONS:
-            raise SettingsError(
-                f"activation must be one of {', '.join(ACTIVATIONS)}, not {activation!r}"
-            )
-        initialise = ACTIVATIONS[activation][1]
-        # The last layer has no activation behind it: Glorot's variance.
-        initialise_last = ACTIVATIONS["tanh"][1]
+        require_activation(activation)
         widths = [n_in, *[n_hidden] * n_layers, n_out]
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        layers = []
-        for i, (a, b) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
-            last = i == len(widths) - 2
-            weight = (initialise_last if last else initialise)(rng, b, a)
-            if last and zero_last:
-                weight = np.zeros((b, a))
-            layers.append(DenseLayer(_single(weight), _single(np.zeros(b))))
+        layers = [
+            dense_layer(rng, a, b, activation)
+            for a, b in zip(widths[:-2], widths[1:-1], strict=True)
+        ]
+        # The last layer has no activation behind it: Glorot's variance.
+        layers.append(dense_layer(rng, widths[-2], n_out, "tanh", zero=zero_last))
         self.layers = tuple(layers)
         self.activation = activation
         self.residual = residual
