@@ -48,6 +48,7 @@ def bound_and_gradient(
     n_samples: int,
     objective: str = "miwae",
     estimator: str = "dreg",
+    visible: Bool[Array, "B D"] | None = None,
 ) -> BoundGradient:
     """The bound of each row, and the gradient of `sum(row_weights * bound)`.
 
@@ -60,6 +61,8 @@ def bound_and_gradient(
         n_samples: K.
         objective: name of the bound.
         estimator: name of the gradient estimator.
+        visible: which of the observed cells the proposal sees; by default all. The bound holds for
+            any proposal.
 
     Raises:
         SettingsError: an unknown name, or `dreg` with a stratified mixture, whose score is not a
@@ -72,7 +75,7 @@ def bound_and_gradient(
     parameters, static = eqx.partition(autoencoder, eqx.is_inexact_array)
 
     def propose(own: PyTree) -> AbstractProposal:
-        return eqx.combine(own, static).propose(x, observed)
+        return eqx.combine(own, static).propose(x, observed if visible is None else visible)
 
     def sample(proposal: AbstractProposal) -> Float[Array, "K B L"]:
         return proposal.sample(key, n_samples)

@@ -32,6 +32,8 @@ class TrainingSettings:
         warmup_steps: of linear growth before the schedule.
         weight_decay: for "adamw".
         clip: largest norm of the gradient.
+        input_dropout: share of the observed cells that are hidden from the encoder in a step, each
+            time others; the bound still counts them.
         averaging: the result is an average of the weights over the last steps, each step's share
             smaller than the next one's by this factor (0.99: about a hundred steps); 0 for the
             last weights.
@@ -67,6 +69,7 @@ class TrainingSettings:
     warmup_steps: int = 0
     weight_decay: float = 1e-4
     clip: float = 5.0
+    input_dropout: float = 0.0
     averaging: float = 0.0
     evaluate_every: int = 200
     evaluate_growth: float = 0.0
@@ -99,6 +102,8 @@ class TrainingSettings:
         _require_one_of(("log_density", "error"), monitor=self.monitor)
         if not 0 <= self.held_out < 1:
             raise SettingsError(f"held_out must be in [0, 1), not {self.held_out}")
+        if not 0 <= self.input_dropout < 1:
+            raise SettingsError(f"input_dropout must be in [0, 1), not {self.input_dropout}")
         if not self.evaluate_growth >= 0:
             raise SettingsError(f"evaluate_growth must be at least 0, not {self.evaluate_growth}")
         if not 0 <= self.averaging < 1:

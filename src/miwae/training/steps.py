@@ -17,6 +17,7 @@ __all__ = ["Advanced", "Batch", "advance", "step_on"]
 SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
 
 
+DROPOUT = 2**30  # folded into the key of a step; shards never are so many
 SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; steps never come so far
 
 
@@ -42,6 +43,7 @@ def _gradient(
     n_rows = batch.x.shape[0]
     wanted = settings.shards
     shards = wanted if n_rows % wanted == 0 and n_rows >= wanted * SMALLEST_SHARD else 1
+    visible = _visible(batch.observed, key, settings)
     keys = jax.random.split(key, shards)
     parts = [
         bound_and_gradient(
@@ -50,16 +52,27 @@ def _gradient(
             observed,
             row_weights,
             keys[i],
+            visible=seen,
             n_samples=settings.n_samples,
             objective=settings.objective,
             estimator=settings.estimator,
         )
-        for i, (x, observed, row_weights) in enumerate(
-            zip(*[jnp.split(a, shards) for a in batch], strict=True)
+        for i, (x, observed, row_weights, seen) in enumerate(
+            zip(*[jnp.split(a, shards) for a in (*batch, visible)], strict=True)
         )
     ]
     gradient = jax.tree.map(lambda *a: sum(a), *[part.gradient for part in parts])
     return BoundGradient(jnp.concatenate([part.bound for part in parts]), gradient)
+
+
+def _visible(
+    observed: Bool[Array, "B D"], key: Key[Array, ""], settings: TrainingSettings
+) -> Bool[Array, "B D"]:
+    """What the encoder sees of the observed cells."""
+    if settings.input_dropout == 0:
+        return observed
+    kept = jax.random.uniform(jax.random.fold_in(key, DROPOUT), observed.shape)
+    return observed & (kept >= settings.input_dropout)
 
 
 def _without_generative(tree: PyTree) -> PyTree:
