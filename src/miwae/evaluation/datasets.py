@@ -1,4 +1,4 @@
-"""The six UCI tables on which the paper compares imputations, as arrays.
+"""The six UCI tables on which the paper compares imputations, and its digits, as arrays.
 
 They are looked for in the directory that the environment variable MIWAE_DATA names, then in
 scikit-learn's own sets, then on OpenML.
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from sklearn.datasets import fetch_openml, load_breast_cancer
 
 from miwae.errors import DataError, SettingsError
 
-__all__ = ["DATASETS", "Source", "load"]
+__all__ = ["DATASETS", "Digits", "Source", "load", "load_digits"]
 
 
 class Source(NamedTuple):
@@ -43,6 +43,40 @@ DATASETS = {
     "white": Source("wine_white.csv", 40498, 4898, 11, numeric_target=True),
     "yeast": Source("yeast.csv", 181, 1484, 8, numeric_target=False),
 }
+
+
+DIGITS = "mnist_static_binarized_packed.npz"
+
+
+class Digits(NamedTuple):
+    """Images of 28 x 28 black and white pixels, in C order, and what they show."""
+
+    x: Float[np.ndarray, "N 784"]  # 0 and 1
+    labels: Int[np.ndarray, " N"]
+
+
+def load_digits(split: str, n_images: int | None = None) -> Digits:
+    """The static binarisation of MNIST by Larochelle, with labels.
+
+    Args:
+        split: "train" (50,000 images), "valid" or "test" (10,000 each).
+        n_images: only the first so many.
+
+    Raises:
+        SettingsError: an unknown split.
+        DataError: the file is not there; it is not on OpenML.
+    """
+    if split not in ("train", "valid", "test"):
+        raise SettingsError(f"split must be train, valid or test, not {split!r}")
+    path = Path(os.environ.get("MIWAE_DATA", "")) / DIGITS
+    if not os.environ.get("MIWAE_DATA") or not path.is_file():
+        raise DataError(
+            f"the binarised digits are read from {DIGITS}, which is not in the directory that the "
+            f"variable MIWAE_DATA names ({os.environ.get('MIWAE_DATA')!r})"
+        )
+    with np.load(path) as arrays:
+        packed, labels = arrays[split][:n_images], arrays[f"{split}_labels"][:n_images]
+    return Digits(np.unpackbits(packed, axis=1).astype(np.float32), labels.astype(np.int64))
 
 
 def load(name: str, *, target: bool = True) -> Float[np.ndarray, "N D"]:
