@@ -7,7 +7,7 @@ import pytest
 
 from miwae.errors import DataError, SettingsError
 from miwae.evaluation import datasets
-from miwae.evaluation.datasets import DATASETS, load
+from miwae.evaluation.datasets import DATASETS, load, load_digits
 
 
 def write(directory, name, n_rows):
@@ -78,3 +78,27 @@ def test_the_tables_are_those_of_the_paper(name):
     assert len(x) == source.n_rows
     if name == "concrete":  # as published
         assert x[:, -1].mean() == pytest.approx(35.818, abs=1e-3)
+
+
+def test_digits_are_unpacked_with_their_labels(tmp_path, monkeypatch):
+    bits = np.random.default_rng(0).integers(2, size=(5, 784), dtype=np.uint8)
+    labels = np.arange(5, dtype=np.uint8)
+    np.savez(tmp_path / datasets.DIGITS, valid=np.packbits(bits, axis=1), valid_labels=labels)
+    monkeypatch.setenv("MIWAE_DATA", str(tmp_path))
+    digits = load_digits("valid", 3)
+    np.testing.assert_array_equal(digits.x, bits[:3])
+    np.testing.assert_array_equal(digits.labels, labels[:3])
+    with pytest.raises(SettingsError, match="'val'"):
+        load_digits("val")
+    monkeypatch.setenv("MIWAE_DATA", str(tmp_path / "elsewhere"))
+    with pytest.raises(DataError, match=r"mnist_static_binarized_packed.npz.* MIWAE_DATA"):
+        load_digits("valid")
+
+
+def test_the_digits_are_those_of_the_paper():
+    if not (Path(os.environ.get("MIWAE_DATA", "missing")) / datasets.DIGITS).is_file():
+        pytest.skip("the digits are not here: name their directory in MIWAE_DATA")
+    test = load_digits("test")
+    assert test.x.shape == (10_000, 784)
+    assert test.x.mean() == pytest.approx(0.132512, abs=1e-6)
+    np.testing.assert_array_equal(np.bincount(test.labels)[:3], [980, 1135, 1032])  # as published

@@ -9,7 +9,7 @@ import oracle
 from miwae.errors import SettingsError
 from miwae.inference.bounds import miwae_bound
 from miwae.inference.gradients import ESTIMATORS, bound_and_gradient
-from miwae.inference.weights import draw
+from miwae.inference.weights import draw, log_density, log_weights
 from miwae.model.amortizers import Amortizer
 from miwae.model.build import dense_autoencoder
 from miwae.model.observations import StudentT
@@ -59,6 +59,22 @@ def test_the_standard_gradient_is_the_derivative_of_the_bound():
     np.testing.assert_allclose(jnp.sum(value * MEAN), bound(autoencoder), rtol=1e-5)
     for a, b in zip(jax.tree.leaves(by_hand), jax.tree.leaves(gradient), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_a_proposal_may_see_less_than_the_bound_counts():
+    """An observed cell that is not visible is like a missing one to the proposal alone."""
+    autoencoder = dense_autoencoder(StudentT(4), n_hidden=6, n_layers=1, key=jax.random.key(0))
+    visible = OBSERVED.at[:, 0].set(False)
+    key = jax.random.key(1)
+    value, _ = gradient_of(autoencoder, X, OBSERVED, MEAN, key, n_samples=5, visible=visible)
+    proposal = autoencoder.propose(X, visible)
+    z = proposal.sample(key, 5)
+    log_w = log_weights(autoencoder, log_density(proposal, z), z, X, OBSERVED)
+    np.testing.assert_allclose(value, miwae_bound(log_w), rtol=1e-5)
+    changed = X.at[:, 0].add(1.0)
+    other, _ = gradient_of(autoencoder, changed, OBSERVED, MEAN, key, n_samples=5, visible=visible)
+    np.testing.assert_array_equal(autoencoder.propose(changed, visible).sample(key, 5), z)
+    assert np.abs(other - value)[OBSERVED[:, 0]].min() > 0  # the likelihood counts it
 
 
 def test_estimators_differ_for_the_proposal_only():

@@ -119,6 +119,20 @@ def test_the_result_can_be_an_average_of_the_weights():
     assert any(np.abs(a - w).max() > 1e-4 for a, w in zip(result, weights, strict=True))
 
 
+def test_hidden_inputs_are_others_in_each_step_and_stay_in_the_bound():
+    observed = jnp.asarray(OBSERVED)
+    settings = dataclasses.replace(SMALL, input_dropout=0.3)
+    first, second = (steps._visible(observed, jax.random.key(i), settings) for i in (0, 1))
+    assert not (first & ~observed).any()
+    assert (first != second).any()
+    # About 700 observed cells: a share has a standard deviation of 0.017.
+    assert float(first.sum() / observed.sum()) == pytest.approx(0.7, abs=0.08)
+    plain = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY)
+    hiding = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    assert hiding.history[-1].bound != plain.history[-1].bound
+    assert np.isfinite(hiding.history[-1].bound)
+
+
 def test_a_run_follows_from_its_key():
     a, b = (fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY) for _ in range(2))
     assert_equal(a.state, b.state)
@@ -317,6 +331,7 @@ def test_data_that_cannot_be_learned_from_are_refused_by_name(x, observed, messa
         ({"batch_size": -1}, "batch_size must be at least 1"),
         ({"estimator": "reinforce"}, "estimator must be one of"),
         ({"held_out": 1.0}, "held_out must be in"),
+        ({"input_dropout": 1.0}, "input_dropout must be in"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"schedule": "linear"}, "schedule must be one of constant, cosine"),
     ],

@@ -181,12 +181,9 @@ def load_checkpoint(
         )
     saved, own = header.get("settings", {}), dataclasses.asdict(settings)
     may_differ = (
-        {"max_steps", "max_seconds", "patience"}
+        {"max_steps", "max_seconds", "patience", "devices"}
         if settings.schedule == "constant"
-        else {
-            "max_seconds",
-            "patience",
-        }
+        else {"max_seconds", "patience", "devices"}
     )
     for name in own:
         if name not in may_differ and saved.get(name) != own[name]:

@@ -23,6 +23,9 @@ class TrainingSettings:
             CPU runtime then runs them on two cores, where it leaves one idle on matrices of this
             size. A setting, not the number of the machine's cores, so that results do not depend
             on where they are computed.
+        devices: over how many devices the shards of a batch are spread, each with a copy of the
+            model; `shards` has to be a multiple. The numbers are those of one device, but for
+            rounding.
         batch_size: rows per step; at most the number of rows is used.
         max_steps: gradient steps in all.
         max_seconds: stop at the next evaluation after this time, None for no limit.
@@ -60,6 +63,7 @@ class TrainingSettings:
     trained: str = "all"
     n_samples: int = 20
     shards: int = 2
+    devices: int = 1
     batch_size: int = 64
     max_steps: int = 2_000
     max_seconds: float | None = None
@@ -87,6 +91,7 @@ class TrainingSettings:
             1,
             n_samples=self.n_samples,
             shards=self.shards,
+            devices=self.devices,
             batch_size=self.batch_size,
             max_steps=self.max_steps,
             evaluate_every=self.evaluate_every,
@@ -100,6 +105,10 @@ class TrainingSettings:
         _require_one_of(("adam", "adamw"), optimizer=self.optimizer)
         _require_one_of(("constant", "cosine"), schedule=self.schedule)
         _require_one_of(("log_density", "error"), monitor=self.monitor)
+        if self.shards % self.devices:
+            raise SettingsError(
+                f"shards ({self.shards}) must be a multiple of devices ({self.devices})"
+            )
         if not 0 <= self.held_out < 1:
             raise SettingsError(f"held_out must be in [0, 1), not {self.held_out}")
         if not 0 <= self.input_dropout < 1:

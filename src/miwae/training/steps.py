@@ -5,8 +5,10 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from miwae.errors import SettingsError
 from miwae.inference.gradients import BoundGradient, bound_and_gradient
 from miwae.model.latent import Autoencoder
 from miwae.training.settings import TrainingSettings
@@ -16,6 +18,7 @@ __all__ = ["Advanced", "Batch", "advance", "step_on"]
 
 SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
 
+ROWS = "rows"  # the axis that a batch is cut along between devices
 
 DROPOUT = 2**30  # folded into the key of a step; shards never are so many
 SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; steps never come so far
@@ -40,11 +43,58 @@ class Advanced(NamedTuple):
 def _gradient(
     autoencoder: Autoencoder, batch: Batch, key: Key[Array, ""], settings: TrainingSettings
 ) -> BoundGradient:
+    """The bound of each row and the gradient, shard by shard, on one device or on several."""
     n_rows = batch.x.shape[0]
     wanted = settings.shards
     shards = wanted if n_rows % wanted == 0 and n_rows >= wanted * SMALLEST_SHARD else 1
     visible = _visible(batch.observed, key, settings)
     keys = jax.random.split(key, shards)
+    if settings.devices == 1:
+        return _sum_over_shards(autoencoder, keys, batch, visible, settings)
+    if shards == 1:
+        raise SettingsError(
+            f"a batch of {n_rows} rows cannot be cut into {wanted} parts of at least "
+            f"{SMALLEST_SHARD} rows for {settings.devices} devices: choose another batch_size"
+        )
+    arrays, static = eqx.partition(autoencoder, eqx.is_array)
+
+    def on_device(
+        arrays: PyTree, keys: Key[Array, " S"], batch: Batch, visible: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, " B"], PyTree]:
+        own = _sum_over_shards(eqx.combine(arrays, static), keys, batch, visible, settings)
+        return own.bound, jax.lax.psum(own.gradient, ROWS)
+
+    by_rows = jax.sharding.PartitionSpec(ROWS)
+    everywhere = jax.sharding.PartitionSpec()
+    spread = jax.shard_map(
+        on_device,
+        mesh=_mesh(settings.devices),
+        in_specs=(everywhere, by_rows, by_rows, by_rows),
+        out_specs=(by_rows, everywhere),
+        check_vma=False,
+    )
+    return BoundGradient(*spread(arrays, keys, batch, visible))
+
+
+def _mesh(n_devices: int) -> jax.sharding.Mesh:
+    there = jax.devices()
+    if len(there) < n_devices:
+        raise SettingsError(
+            f"devices is {n_devices}, but JAX sees {len(there)} ({there[0].platform}); the cores "
+            "of a CPU count as devices if the environment variable XLA_FLAGS says "
+            f"--xla_force_host_platform_device_count={n_devices}"
+        )
+    return jax.sharding.Mesh(np.array(there[:n_devices]), (ROWS,))
+
+
+def _sum_over_shards(
+    autoencoder: Autoencoder,
+    keys: Key[Array, " S"],
+    batch: Batch,
+    visible: Bool[Array, "B D"],
+    settings: TrainingSettings,
+) -> BoundGradient:
+    """As many programs, independent of each other, as there are keys."""
     parts = [
         bound_and_gradient(
             autoencoder,
@@ -58,7 +108,7 @@ def _gradient(
             estimator=settings.estimator,
         )
         for i, (x, observed, row_weights, seen) in enumerate(
-            zip(*[jnp.split(a, shards) for a in (*batch, visible)], strict=True)
+            zip(*[jnp.split(a, len(keys)) for a in (*batch, visible)], strict=True)
         )
     ]
     gradient = jax.tree.map(lambda *a: sum(a), *[part.gradient for part in parts])

@@ -1,0 +1,223 @@
+"""Formulations of the convolutional decoder on this machine, and the same model in PyTorch.
+
+    python benchmarks/convolution.py        writes benchmarks/results/convolution.json
+
+One step is the log-likelihood of images given codes and its gradient in weights and codes, taken
+inside a compiled loop as in training. All formulations have the same number of maps; they are run
+in turn, the fastest of several rounds counts. A second part times whole steps of training.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+from torch import nn  # pyright: ignore[reportMissingImports]
+
+from miwae.model.build import convolutional_autoencoder
+from miwae.model.networks.convolutional import ConvolutionalDecoder, ImageShape, channels_to_pixels
+from miwae.model.observations import Bernoulli
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import initial_state
+from miwae.training.steps import advance
+
+RESULTS = Path(__file__).parent / "results" / "convolution.json"
+SHAPE = ImageShape(28, 28)
+N_LATENT, MAPS, N_HIDDEN = 20, (8, 16), 200
+BATCH, N_SAMPLES = 32, 20
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+
+
+def by_xla(h, weight):
+    """XLA's own convolution at the small size, then channels to pixels."""
+    out = jax.lax.conv_general_dilated(h, weight, (1, 1), "SAME", dimension_numbers=LAYOUT)
+    return channels_to_pixels(out)
+
+
+def transposed(h, weight):
+    """A transposed convolution with stride 2 and 6 x 6 filters."""
+    return jax.lax.conv_transpose(h, weight, (2, 2), "SAME", dimension_numbers=LAYOUT)
+
+
+def resized(h, weight):
+    """Each pixel four times, then a convolution with 5 x 5 filters at the large size."""
+    h = jnp.repeat(jnp.repeat(h, 2, axis=1), 2, axis=2)
+    return jax.lax.conv_general_dilated(h, weight, (1, 1), "SAME", dimension_numbers=LAYOUT)
+
+
+def random(*shape):
+    """Weights of a usual size."""
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape) * 0.05, jnp.float32)
+
+
+def weights(size, copies):
+    """Of a dense layer, another one, and a filter for each stage."""
+    inwards = [1, *MAPS]
+    filters = [random(size, size, inwards[i + 1], copies * inwards[i]) for i in (1, 0)]
+    return [random(N_LATENT, N_HIDDEN), random(N_HIDDEN, 49 * MAPS[-1]), *filters]
+
+
+def decoder_of(stage):
+    """A decoder whose stages are given."""
+
+    def decode(own, z):
+        h = jax.nn.relu(z @ own[0])
+        h = jax.nn.relu(h @ own[1]).reshape(-1, 7, 7, MAPS[-1])
+        h = jax.nn.relu(stage(h, own[2]))
+        return stage(h, own[3]).reshape(len(z), -1)
+
+    return decode
+
+
+def formulations():
+    """Name: (decode, weights)."""
+    ours = ConvolutionalDecoder(
+        N_LATENT, SHAPE, maps=MAPS, n_hidden=N_HIDDEN, key=jax.random.key(0)
+    )
+    return {
+        "matrix products of patches (ours)": (lambda own, z: own(z[None])[0], ours),
+        "convolution": (decoder_of(by_xla), weights(3, 4)),
+        "transposed convolution": (decoder_of(transposed), weights(6, 1)),
+        "resize and convolve": (decoder_of(resized), weights(5, 1)),
+    }
+
+
+def looped(decode, x):
+    """Some steps of gradient ascent as one program."""
+
+    def loss(own, z):
+        eta = decode(own, z)
+        return jnp.sum(x * eta - jax.nn.softplus(eta))
+
+    def body(_, carry):
+        gradient = jax.grad(loss, argnums=(0, 1))(*carry)
+        return jax.tree.map(lambda a, b: a + 1e-9 * b, carry, gradient)
+
+    return jax.jit(lambda own, z, n: jax.lax.fori_loop(0, n, body, (own, z)))
+
+
+class TorchDecoder(nn.Module):
+    """The same maps with transposed convolutions, PyTorch's usual choice."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Sequential(
+            nn.Linear(N_LATENT, N_HIDDEN), nn.ReLU(), nn.Linear(N_HIDDEN, 49 * MAPS[-1]), nn.ReLU()
+        )
+        self.stages = nn.Sequential(
+            nn.ConvTranspose2d(MAPS[1], MAPS[0], 6, stride=2, padding=2),
+            nn.ReLU(),
+            nn.ConvTranspose2d(MAPS[0], 1, 6, stride=2, padding=2),
+        )
+
+    def forward(self, z):
+        """Codes to logits."""
+        return self.stages(self.dense(z).reshape(-1, MAPS[1], 7, 7)).reshape(len(z), -1)
+
+
+def torch_step(model, x, z):
+    """The log-likelihood and its gradient in weights and codes."""
+    z = z.detach().requires_grad_()
+    eta = model(z)
+    loss = -torch.sum(x * eta - nn.functional.softplus(eta))
+    model.zero_grad(set_to_none=True)
+    loss.backward()
+
+
+def finished(function, *arguments):
+    """What a function returns, when it is there."""
+    return jax.block_until_ready(function(*arguments))
+
+
+def timed(function):
+    """Seconds."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def decoders(rounds):
+    """Milliseconds of a step of each formulation, interleaved."""
+    n = BATCH * N_SAMPLES
+    x = np.random.default_rng(1).random((n, 784)).astype(np.float32).round()
+    z = np.random.default_rng(2).normal(size=(n, N_LATENT)).astype(np.float32)
+    runs, compiled = {}, {}
+    for name, (decode, own) in formulations().items():
+        program = looped(decode, jnp.asarray(x))
+        run = partial(finished, program, own, jnp.asarray(z), jnp.asarray(3))
+        compiled[name] = timed(run)
+        runs[name] = run
+    model = TorchDecoder()
+    torch_x, torch_z = torch.from_numpy(x), torch.from_numpy(z)
+    runs["PyTorch, eager"] = lambda: [torch_step(model, torch_x, torch_z) for _ in range(3)]
+    runs["PyTorch, eager"]()
+    best = dict.fromkeys(runs, np.inf)
+    for _ in range(rounds):
+        for name, run in runs.items():
+            best[name] = min(best[name], timed(run) / 3)
+    return {
+        name: {
+            "ms_per_step": 1e3 * seconds,
+            "images_x_samples_per_second": n / seconds,
+            **({"first_run_seconds": compiled[name]} if name in compiled else {}),
+        }
+        for name, seconds in best.items()
+    }
+
+
+def training(rounds):
+    """Milliseconds of a whole training step."""
+    rng = np.random.default_rng(0)
+    x = jnp.asarray((rng.random((1_000, 784)) < 0.15).astype(np.float32))
+    observed = jnp.asarray(rng.random(x.shape) < 0.5)
+    autoencoder = convolutional_autoencoder(
+        Bernoulli(784),
+        SHAPE,
+        n_latent=N_LATENT,
+        maps=MAPS,
+        n_hidden=N_HIDDEN,
+        key=jax.random.key(0),
+    )
+    found = {}
+    for name, n_samples in (("K = 1", 1), (f"K = {N_SAMPLES}", N_SAMPLES)):
+        settings = TrainingSettings(n_samples=n_samples, batch_size=BATCH, max_steps=10**6)
+        state = initial_state(autoencoder, settings, jax.random.key(1), len(x))
+        run = partial(finished, advance, state, x, observed, settings, jnp.asarray(np.int32(5)))
+        first = timed(run)
+        best = min(timed(run) for _ in range(rounds)) / 5
+        found[name] = {
+            "ms_per_step": 1e3 * best,
+            "images_x_samples_per_second": BATCH * n_samples / best,
+            "first_run_seconds": first,
+        }
+    return found
+
+
+def main():
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    torch.set_num_threads(os.cpu_count() or 1)
+    result = {
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
+        "versions": {"jax": jax.__version__, "torch": torch.__version__},
+        "sizes": {"maps": MAPS, "n_hidden": N_HIDDEN, "batch": BATCH, "n_samples": N_SAMPLES},
+        "decoder": decoders(arguments.rounds),
+        "training": training(arguments.rounds),
+    }
+    for part in ("decoder", "training"):
+        for name, values in result[part].items():
+            print(f"{part:9} {name:36} {values['ms_per_step']:8.1f} ms")
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
