@@ -139,6 +139,7 @@ def model(name, size, seed):
         n_latent=size.n_latent,
         maps=size.maps,
         n_hidden=size.n_hidden,
+        activation="relu",
         fill=fill(),
         key=jax.random.key(seed),
     )
@@ -323,7 +324,7 @@ def classifier(copies, labels, valid, x_test, epochs, seed):
     copies at random.
     """
     network = ConvolutionalEncoder(
-        SHAPE, 10, maps=(32, 64), n_hidden=128, key=jax.random.key(seed)
+        SHAPE, 10, maps=(32, 64), n_hidden=128, activation="relu", key=jax.random.key(seed)
     )
     optimizer = optax.adam(1e-3)
     parameters, static = eqx.partition(network, eqx.is_inexact_array)

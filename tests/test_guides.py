@@ -34,7 +34,8 @@ def test_images(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "inpainted.png").read_bytes().startswith(b"\x89PNG")
     missing = names["missing"]
     error = np.mean((names["single"].x - names["truth"][:8])[missing] ** 2)
-    assert error < 0.4 * np.var(names["truth"])
+    # The mean of each pixel has 0.30, because digits are black in the middle; this has 0.14.
+    assert error < 0.18
     assert names["draws"].x.shape == (5, 8, 64)
     assert "stopped after" in capsys.readouterr().out
 

@@ -98,7 +98,7 @@ def convolutional_autoencoder(
     n_latent: int = 50,
     maps: Sequence[int] = (16, 32, 32),
     n_hidden: int = 450,
-    activation: str = "relu",
+    activation: str = "silu",
     prior: AbstractPrior | None = None,
     posterior: AbstractPosterior | None = None,
     fill: AbstractFill | None = None,
@@ -114,7 +114,7 @@ def convolutional_autoencoder(
         n_latent: dimension of the code.
         maps: feature maps of the stages, from the image inwards; each halves height and width.
         n_hidden: units of the dense layers between the last stage and the code.
-        activation: "relu", "silu" or "tanh".
+        activation: "silu", "relu" or "tanh".
         prior: by default standard normal.
         posterior: by default a product of normal distributions.
         fill: by default zeros.

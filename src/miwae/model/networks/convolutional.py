@@ -105,7 +105,7 @@ class ConvolutionalEncoder(eqx.Module):
         n_out: number of outputs.
         maps: feature maps of each stage; each halves height and width.
         n_hidden: units of the dense layer behind the stages.
-        activation: "relu", "silu" or "tanh".
+        activation: "silu", "relu" or "tanh".
         indicator: a row holds the indicators of what was seen after the pixels, as an `Amortizer`
             with `indicator=True` gives it.
         key: for the initial weights.
@@ -129,7 +129,7 @@ class ConvolutionalEncoder(eqx.Module):
         *,
         maps: Sequence[int] = (16, 32, 32),
         n_hidden: int = 450,
-        activation: str = "relu",
+        activation: str = "silu",
         indicator: bool = False,
         key: Key[Array, ""],
     ) -> None:
@@ -172,7 +172,7 @@ class ConvolutionalDecoder(eqx.Module):
         n_blocks: parameters for each pixel: 1 for Bernoulli, 2 for Normal, 3 for Student-t.
         maps: feature maps of each stage, from the image inwards, as in the encoder.
         n_hidden: units of the dense layer before the stages.
-        activation: "relu", "silu" or "tanh".
+        activation: "silu", "relu" or "tanh".
         key: for the initial weights.
 
     Example:
@@ -194,7 +194,7 @@ class ConvolutionalDecoder(eqx.Module):
         n_blocks: int = 1,
         maps: Sequence[int] = (16, 32, 32),
         n_hidden: int = 450,
-        activation: str = "relu",
+        activation: str = "silu",
         key: Key[Array, ""],
     ) -> None:
         shape = ImageShape(*shape)
