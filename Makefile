@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with pinned versions.
 # Python 3.11 or newer and make are all that is assumed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check benchmark table2 study
+.PHONY: help setup demo test check benchmark table2 study mnist experiments
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,6 +12,8 @@ help:
 	@echo "make test       all checks: lint, format, types, tests, doctests (what CI runs)"
 	@echo "make table2     the paper's Table 2, with other imputers (hours; goes on where it stopped)"
 	@echo "make study      what makes it accurate, one factor at a time (hours; the same)"
+	@echo "make mnist      the paper's experiments with digits, small (two hours; the same)"
+	@echo "make experiments  the shorter ones: sequences, intervals, pooled coefficients, MIWAE as benchmarked"
 	@echo "make benchmark  speed of training, imputation and tables (installs PyTorch's CPU build)"
 
 .venv/.ready: requirements-dev.txt pyproject.toml
@@ -38,9 +40,19 @@ benchmark: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/convolution.py
 
 table2: setup
 	$(BIN)/python -W ignore experiments/uci.py
 
 study: setup
 	$(BIN)/python -W ignore experiments/study.py
+
+mnist: setup
+	$(BIN)/python -W ignore experiments/mnist.py
+
+experiments: setup
+	$(BIN)/python -W ignore experiments/sequences.py
+	$(BIN)/python -W ignore experiments/coverage.py
+	$(BIN)/python -W ignore experiments/pooling.py
+	$(BIN)/python -W ignore experiments/benchmarked.py

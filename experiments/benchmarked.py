@@ -15,7 +15,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import cell, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 from uci import TABLES, default, load
@@ -153,7 +153,7 @@ def main():
         for method in METHODS
     ]
     run_missing(store, cells, attempt)
-    show(store.records())
+    show(finished(store))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import argparse
 import time
 
+from miwae.errors import MiwaeError
 from miwae.evaluation.protocol import key_of
 
 
@@ -28,6 +29,11 @@ def cell(protocol, data, method, mask, *, rate, standardise):
     }
 
 
+def finished(store):
+    """The records of cells that did not fail."""
+    return [record for record in store.records() if "error" not in record]
+
+
 def run_missing(store, cells, attempt):
     """Attempt the cells that the store does not have, and tell of each in a line."""
     done = store.done()
@@ -35,9 +41,15 @@ def run_missing(store, cells, attempt):
         if key_of(one) in done:
             continue
         start = time.perf_counter()
-        result = attempt(one)
+        try:
+            result = attempt(one)
+        except MiwaeError as error:  # one that fails must not stop the others
+            result = {"error": f"{type(error).__name__}: {error}"}
         seconds = time.perf_counter() - start
         store.append({**one, **result, "seconds": seconds})
-        numbers = "  ".join(f"{name} {value:.4g}" for name, value in result.items())
+        numbers = "  ".join(
+            f"{name} {value}" if isinstance(value, str) else f"{name} {value:.4g}"
+            for name, value in result.items()
+        )
         where = f"mask {one['mask']}  {one['rate']:.0%}  {one['data']:18} {one['method']:32}"
         print(f"{where} {numbers}  {seconds:.1f} s", flush=True)

@@ -10,7 +10,7 @@ the cells removed; intervals are the imputer's own, with its defaults.
 from pathlib import Path
 
 import numpy as np
-from common import cell, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 from uci import TABLES, load
@@ -76,7 +76,7 @@ def main():
         for table in TABLES
     ]
     run_missing(store, cells, attempt)
-    show(store.records())
+    show(finished(store))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import optax
-from common import cell, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 
@@ -541,7 +541,7 @@ def main():
                 found = cells(label, size, seed)
                 run_missing(store, found, partial(attempt, label=label, size=size))
         picture(label, size)
-    show(store.records(), label)
+    show(finished(store), label)
 
 
 if __name__ == "__main__":

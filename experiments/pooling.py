@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from common import cell, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
@@ -108,7 +108,7 @@ def main():
         for method in ("nothing missing", "complete rows", *arguments.methods)
     ]
     run_missing(store, cells, attempt)
-    show(store.records())
+    show(finished(store))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from common import cell, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 
@@ -218,7 +218,7 @@ def main():
         for method in METHODS
     ]
     run_missing(store, cells, attempt)
-    show(store.records())
+    show(finished(store))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
-from common import cell, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 
@@ -240,7 +240,7 @@ def main():
         for name in TABLES
     ]
     run_missing(store, cells, attempt)
-    show(store.records())
+    show(finished(store))
 
 
 if __name__ == "__main__":

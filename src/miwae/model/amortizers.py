@@ -16,6 +16,12 @@ from miwae.model.proposals import AbstractProposal, AffineStudentT
 __all__ = ["AbstractAmortizer", "Amortizer", "LinearAmortizer"]
 
 
+# Limits of what an encoder makes of the core's posterior: it may be a thousand times narrower or
+# wider, and its tails those of a normal distribution. Beyond, with few codes, float32 overflows.
+MOST_WIDENING = 7.0
+LIGHTEST_TAIL = 5.0  # about 900 degrees of freedom
+
+
 class AbstractAmortizer(eqx.Module):
     """A function from inputs to proposals."""
 
@@ -66,5 +72,7 @@ class LinearAmortizer(AbstractAmortizer):
         filled = self.fill(inputs, seen)
         row = jnp.concatenate([filled, seen.astype(filled.dtype), core.mean], axis=-1)
         delta, gamma, tail = jnp.split(self.encoder(row), 3, axis=-1)
+        gamma = jnp.clip(gamma, -MOST_WIDENING, MOST_WIDENING)
+        tail = jnp.minimum(tail, LIGHTEST_TAIL)
         df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
         return AffineStudentT(core.mean, core.cholesky, delta, jnp.exp(gamma), df)
