@@ -40,7 +40,7 @@ PICTURES = Path(__file__).parent.parent / "docs" / "images"
 N_STEPS, N_FEATURES = 20, 2
 N_TRAIN, N_TEST = 1_000, 500
 ANGLE, DAMPING, DISTURBANCE, NOISE = 0.5, 0.97, 0.2, 0.3
-CODES = 2_400
+CODES = 1_200
 
 
 def covariance():
@@ -97,7 +97,7 @@ def interpolated(x, seen):
 
 def recurrent(x, seen, key):
     """GRUs on both sides of a code for the whole sequence."""
-    return recurrent_autoencoder(Normal(x.shape[1]), N_STEPS, n_latent=20, key=key)
+    return recurrent_autoencoder(Normal(x.shape[1]), N_STEPS, n_latent=20, n_hidden=32, key=key)
 
 
 def dense(x, seen, key):
@@ -128,7 +128,8 @@ def completed(method, seed, train, test):
     autoencoder = MODELS[method](train[0], train[1], key_model)
     settings = TrainingSettings(
         n_samples=20,
-        max_steps=3_000,
+        learning_rate=2e-3,
+        max_steps=2_000,
         averaging=0.995,
         held_out=0.05,
         evaluate_every=100,

@@ -13,19 +13,16 @@ from jaxtyping import Array, Float, Key
 
 from miwae.arrays import require_at_least
 from miwae.model.networks.dense import Dense, DenseLayer, dense_layer
-from miwae.numerics import features_first, features_last
+from miwae.numerics import features_first
 
 __all__ = ["GRU", "RecurrentDecoder", "RecurrentEncoder"]
-
-
-def _on_last(layer: DenseLayer, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
-    return features_last(layer(features_first(a)))
 
 
 class GRU(eqx.Module):
     """Gated recurrent units (Cho et al., 2014), over the first axis: (T, B, n_in) to (T, B, n).
 
-    The reset gate acts after the product with the state, so that a step is one product.
+    The reset gate acts after the product with the state, so that a step is one product. Inside,
+    features come first and rows last, as in `Dense`.
     """
 
     inputs: DenseLayer  # of reset, update and candidate, one after the other
@@ -36,24 +33,33 @@ class GRU(eqx.Module):
         self.inputs = dense_layer(rng, n_in, 3 * n_hidden, "tanh")
         self.state = dense_layer(rng, n_hidden, 3 * n_hidden, "tanh")
 
+    def start(self, n_rows: int) -> Float[Array, "H B"]:
+        """The state before the first step."""
+        return jnp.zeros((self.state.weight.shape[1], n_rows))
+
+    def step(self, h: Float[Array, "H B"], entering: Float[Array, "H3 B"]) -> Float[Array, "H B"]:
+        """The next state; `entering` is what `inputs` makes of a step."""
+        reset, update, candidate = jnp.split(entering, 3)
+        reset_h, update_h, candidate_h = jnp.split(self.state(h), 3)
+        new = jnp.tanh(candidate + jax.nn.sigmoid(reset + reset_h) * candidate_h)
+        keep = jax.nn.sigmoid(update + update_h)
+        return keep * h + (1 - keep) * new
+
     def __call__(
         self, a: Float[Array, "T B I"], *, reverse: bool = False
     ) -> Float[Array, "T B H"]:
         """The states after each step, from zero."""
-        # Products of the inputs do not depend on the state: one product for all steps.
-        entering = _on_last(self.inputs, a)
+        # Products with the inputs do not depend on the state: one for all steps.
+        entering = jnp.moveaxis(self.inputs(features_first(a)), 0, 1)
 
-        def step(h: Float[Array, "B H"], own: Float[Array, "B H3"]) -> tuple[Array, Array]:
-            reset, update, candidate = jnp.split(own, 3, axis=-1)
-            turned = _on_last(self.state, h)
-            reset_h, update_h, candidate_h = jnp.split(turned, 3, axis=-1)
-            new = jnp.tanh(candidate + jax.nn.sigmoid(reset + reset_h) * candidate_h)
-            keep = jax.nn.sigmoid(update + update_h)
-            h = keep * h + (1 - keep) * new
+        def step(
+            h: Float[Array, "H B"], own: Float[Array, "H3 B"]
+        ) -> tuple[Float[Array, "H B"], Float[Array, "H B"]]:
+            h = self.step(h, own)
             return h, h
 
-        start = jnp.zeros((a.shape[1], self.state.weight.shape[1]), a.dtype)
-        return jax.lax.scan(step, start, entering, reverse=reverse)[1]
+        states = jax.lax.scan(step, self.start(a.shape[1]), entering, reverse=reverse)[1]
+        return jnp.moveaxis(states, 1, -1)
 
 
 class RecurrentEncoder(eqx.Module):
@@ -154,16 +160,17 @@ class RecurrentDecoder(eqx.Module):
     def __call__(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
         """Apply the network to all codes at once."""
         codes = z.reshape(-1, z.shape[-1])
-        places = jnp.linspace(-1.0, 1.0, self.n_steps)[:, None, None]
-        shape = (self.n_steps, len(codes))
-        sequence = jnp.concatenate(
-            [
-                jnp.broadcast_to(codes[None], (*shape, codes.shape[-1])),
-                jnp.broadcast_to(places, (*shape, 1)),
-            ],
-            axis=-1,
-        )
-        states = self.gru(sequence)
-        out = _on_last(self.head, states)
-        out = out.reshape(*shape, self.n_blocks, -1)
-        return jnp.transpose(out, (1, 2, 0, 3)).reshape(*z.shape[:-1], -1)
+        # The code enters alike at each step, so its product is taken once.
+        weight = self.gru.inputs.weight
+        of_code = DenseLayer(weight[:, :-1], self.gru.inputs.bias)(features_first(codes))
+
+        def step(
+            h: Float[Array, "H N"], place: Float[Array, ""]
+        ) -> tuple[Float[Array, "H N"], Float[Array, "O N"]]:
+            h = self.gru.step(h, of_code + place * weight[:, -1:])
+            return h, self.head(h)
+
+        places = jnp.linspace(-1.0, 1.0, self.n_steps)
+        out = jax.lax.scan(step, self.gru.start(len(codes)), places)[1]
+        blocks = out.reshape(self.n_steps, self.n_blocks, -1, len(codes))
+        return jnp.transpose(blocks, (3, 1, 0, 2)).reshape(*z.shape[:-1], -1)
