@@ -12,26 +12,18 @@ cells and the error are those of experiments/uci.py.
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from common import cell, finished, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
-from uci import TABLES, default, load
+from uci import TABLES, default, load, train_as_published
 
 from miwae.compilation import enable_compilation_cache
 from miwae.evaluation.protocol import Experiment, Store, hidden_cells
 from miwae.inference.imputation import impute_multiple, impute_single
 from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import dense_autoencoder
-from miwae.model.observations import StudentT
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import initial_state
-from miwae.training.steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "benchmarked.jsonl"
-PICTURES = Path(__file__).parent.parent / "docs" / "images"
 USED = ("breast", "red", "concrete+strength")
 
 
@@ -65,26 +57,12 @@ METHODS = ("mean of the column", *SETTINGS, "our default")
 
 def completed(setting, x, seed):
     """Train and impute."""
-    observed = ~np.isnan(x)
-    rows = observed.any(axis=1)
-    key_model, key_state, key_impute = jax.random.split(jax.random.key(seed), 3)
-    autoencoder = dense_autoencoder(
-        StudentT(x.shape[1]),
-        n_latent=setting.n_latent,
-        n_hidden=setting.n_hidden,
-        key=key_model,
-    )
-    settings = TrainingSettings(
-        estimator="path", n_samples=20, max_steps=setting.n_steps, clip=1e9, shards=1
-    )
-    state = initial_state(autoencoder, settings, key_state, int(rows.sum()))
-    data = (jnp.asarray(np.nan_to_num(x[rows]), dtype=jnp.float32), jnp.asarray(observed[rows]))
-    trained = advance(state, *data, settings, jnp.asarray(np.int32(setting.n_steps)))
+    sizes = {"n_latent": setting.n_latent, "n_hidden": setting.n_hidden}
+    autoencoder, key = train_as_published(x, setting.n_steps, seed, sizes=sizes, shards=1)
     limits = SamplingSettings(n_samples=setting.n_codes, tolerance=None, smooth=False)
-    how = {"key": key_impute, "settings": limits}
     if setting.mean:
-        return impute_single(trained.state.autoencoder, x, observed, **how).x
-    return impute_multiple(trained.state.autoencoder, x, observed, n_imputations=1, **how).x[0]
+        return impute_single(autoencoder, x, key=key, settings=limits).x
+    return impute_multiple(autoencoder, x, n_imputations=1, key=key, settings=limits).x[0]
 
 
 def attempt(one):
@@ -136,9 +114,7 @@ def plot(means):
     panel.axhline(1.0, color="0.6", lw=0.8)
     panel.set(ylabel="mean squared error on removed cells", ylim=(0, None))
     panel.legend()
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for suffix in ("png", "svg"):
-        figure.savefig(PICTURES / f"benchmarked.{suffix}", dpi=130)
+    save(figure, "benchmarked")
 
 
 def main():

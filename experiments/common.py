@@ -2,9 +2,19 @@
 
 import argparse
 import time
+from pathlib import Path
 
 from miwae.errors import MiwaeError
 from miwae.evaluation.protocol import key_of
+
+PICTURES = Path(__file__).parent.parent / "docs" / "images"
+
+
+def save(figure, name):
+    """A figure for the documentation, as PNG and SVG."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for suffix in ("png", "svg"):
+        figure.savefig(PICTURES / f"{name}.{suffix}", dpi=130)
 
 
 def parser_of(description, *, masks):

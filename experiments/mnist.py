@@ -21,7 +21,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import optax
-from common import cell, finished, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
 
@@ -42,7 +42,6 @@ from miwae.training.settings import TrainingSettings
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "mnist.jsonl"
 CHECKPOINTS = HERE / "checkpoints"
-PICTURES = HERE.parent / "docs" / "images"
 SHAPE = ImageShape(28, 28)
 RATE = 0.5
 
@@ -457,7 +456,7 @@ def plot_likelihood(found, label):
     panel.set_xticks(SIZES[label].milestones, [str(n) for n in SIZES[label].milestones])
     panel.minorticks_off()
     panel.legend(fontsize=8)
-    _save(figure, f"mnist-likelihood-{label}")
+    save(figure, f"mnist-likelihood-{label}")
 
 
 def plot_accuracy(found, label):
@@ -487,7 +486,7 @@ def plot_accuracy(found, label):
         title=caption(label),
     )
     panel.legend(fontsize=8)
-    _save(figure, f"mnist-accuracy-{label}")
+    save(figure, f"mnist-accuracy-{label}")
 
 
 def picture(label, size):
@@ -516,13 +515,7 @@ def picture(label, size):
             panel.set(xticks=[], yticks=[])
         line[0].set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
     figure.suptitle(f"MIWAE, {caption(label)}; L = {size.codes[-1]:,}", fontsize=9)
-    _save(figure, f"mnist-imputations-{label}")
-
-
-def _save(figure, name):
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for suffix in ("png", "svg"):
-        figure.savefig(PICTURES / f"{name}.{suffix}", dpi=130)
+    save(figure, f"mnist-imputations-{label}")
 
 
 def main():

@@ -66,6 +66,7 @@ def attempt(one):
         found = draws.fit(LinearRegression(), "y", ["x1", "x2"])
         estimate, (lower, upper) = found.estimate, found.interval(0.95)
     truth = np.array(list(TRUTH.values()))
+    estimate, lower, upper = map(np.asarray, (estimate, lower, upper))
     result = {}
     for i, name in enumerate(TRUTH):
         result[f"{name} inside"] = int(lower[i] <= truth[i] <= upper[i])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from common import cell, finished, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
 
@@ -36,7 +36,6 @@ from miwae.training.loop import fit
 from miwae.training.settings import TrainingSettings
 
 RESULTS = Path(__file__).parent / "results" / "sequences.jsonl"
-PICTURES = Path(__file__).parent.parent / "docs" / "images"
 N_STEPS, N_FEATURES = 20, 2
 N_TRAIN, N_TEST = 1_000, 500
 ANGLE, DAMPING, DISTURBANCE, NOISE = 0.5, 0.97, 0.2, 0.3
@@ -202,9 +201,7 @@ def plot(bars):
     panel.axvline(1.0, color="0.6", lw=0.8)
     panel.set_yticks(places, list(bars))
     panel.set_xlabel("squared error on missing cells, relative to the exact smoother")
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    for suffix in ("png", "svg"):
-        figure.savefig(PICTURES / f"sequences.{suffix}", dpi=130)
+    save(figure, "sequences")
 
 
 def main():

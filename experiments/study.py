@@ -17,7 +17,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
-from common import cell, finished, parser_of, run_missing
+from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
 
@@ -36,7 +36,6 @@ from miwae.modelling import Architecture, fit_model, training_settings
 from miwae.training.loop import fit
 
 RESULTS = Path(__file__).parent / "results" / "study.jsonl"
-PLOTS = Path(__file__).parent.parent / "docs" / "images"
 TABLES = {"banknote": False, "breast": False, "red": True}
 MAX_STEPS = 1_000
 CODES = 500
@@ -223,9 +222,7 @@ def plot(variants, centres, errors):
     panel.axvline(1.0, color="0.6", lw=0.8)
     panel.set_yticks(places, variants)
     panel.set_xlabel("squared error on held-out cells, relative to the base (two standard errors)")
-    PLOTS.mkdir(parents=True, exist_ok=True)
-    for suffix in ("png", "svg"):
-        figure.savefig(PLOTS / f"study.{suffix}", dpi=130)
+    save(figure, "study")
 
 
 def main():

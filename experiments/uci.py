@@ -19,7 +19,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import parser_of
+from common import parser_of, save
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +37,6 @@ from miwae.training.state import initial_state
 from miwae.training.steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "table2.jsonl"
-PLOTS = Path(__file__).parent.parent / "docs" / "images"
 
 # name: (data set, with its last column?)
 TABLES = {
@@ -70,27 +69,26 @@ def default(x, _, seed):
     return MIWAEImputer(random_state=seed).fit_transform(x)
 
 
-def as_published(objective, n_samples, max_steps, x, _, seed):
+def train_as_published(x, max_steps, seed, *, sizes=None, **changes):
     """The model of the paper's section 4.2: zero fill, tanh, 3 x 128 units, d = 10, Student-t."""
     observed = ~np.isnan(x)
     rows = observed.any(axis=1)  # rows with nothing observed get the model's marginal
     key_model, key_state, key_impute = jax.random.split(jax.random.key(seed), 3)
-    autoencoder = dense_autoencoder(StudentT(x.shape[1]), key=key_model)
-    settings = TrainingSettings(
-        objective=objective,
-        estimator="path",
-        n_samples=n_samples,
-        batch_size=64,
-        max_steps=max_steps,
-        schedule="constant",
-        clip=1e9,
-    )
+    autoencoder = dense_autoencoder(StudentT(x.shape[1]), **(sizes or {}), key=key_model)
+    settings = TrainingSettings(estimator="path", max_steps=max_steps, clip=1e9, **changes)
     state = initial_state(autoencoder, settings, key_state, int(rows.sum()))
     data = (jnp.asarray(np.nan_to_num(x[rows]), dtype=jnp.float32), jnp.asarray(observed[rows]))
-    state = advance(state, *data, settings, jnp.asarray(max_steps)).state
+    n_steps = jnp.asarray(np.int32(max_steps))
+    return advance(state, *data, settings, n_steps).state.autoencoder, key_impute
+
+
+def as_published(objective, n_samples, max_steps, x, _, seed):
+    """Its imputations."""
+    autoencoder, key = train_as_published(
+        x, max_steps, seed, objective=objective, n_samples=n_samples
+    )
     limits = SamplingSettings(n_samples=CODES, tolerance=None)
-    filled = impute_single(state.autoencoder, x, observed, key=key_impute, settings=limits).x
-    return np.where(observed, x, filled)
+    return impute_single(autoencoder, x, key=key, settings=limits).x
 
 
 METHODS = {
@@ -201,9 +199,7 @@ def plot(cells):
         panel.set_ylim(top=1.25)
     panels.flat[-1].axis("off")
     panels.flat[-1].text(0, 0.5, "half of the cells removed\ndotted: MIWAE in the paper")
-    PLOTS.mkdir(parents=True, exist_ok=True)
-    for suffix in ("png", "svg"):
-        figure.savefig(PLOTS / f"table2.{suffix}", dpi=130)
+    save(figure, "table2")
 
 
 def main():
