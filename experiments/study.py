@@ -199,17 +199,34 @@ def show(records):
             np.mean([v for name, v in logs if name == table] or np.nan) for table in TABLES
         ]
         seconds = np.mean([r["seconds"] for r in records if r["method"] == variant])
-        shown = [f"{np.exp(value):.3f}" for value in by_table]
+        shown = ["" if np.isnan(value) else f"{np.exp(value):.3f}" for value in by_table]
         view.add_row(variant, f"{centres[-1]:.3f} ± {errors[-1]:.3f}", *shown, f"{seconds:.0f}")
     Console(width=130).print(view)
+    show_codes([r for r in records if r["method"] == "base"])
+    if found:
+        plot(list(found), centres, errors)
+
+
+def show_codes(records):
+    """The error of the base by the number of codes: the paper's Figure 2, for tables."""
+    from matplotlib import pyplot as plt
+
+    figure, panel = plt.subplots(figsize=(6.5, 4), layout="constrained")
     for name in TABLES:
-        own = [r for r in records if r["method"] == "base" and r["data"] == name]
+        own = [r for r in records if r["data"] == name]
         if own:
             means = [np.mean([r[f"mse, {n} codes"] for r in own]) for n in NUMBERS_OF_CODES]
             pairs = zip(NUMBERS_OF_CODES, means, strict=True)
             print(f"{name:10}", *(f"L = {n}: {mean:.4f}" for n, mean in pairs), sep="  ")
-    if found:
-        plot(list(found), centres, errors)
+            panel.plot(NUMBERS_OF_CODES, means, "o-", label=name)
+    panel.set(
+        xscale="log",
+        xlabel="L, codes for each row",
+        ylabel="squared error on held-out cells",
+        ylim=(0, None),
+    )
+    panel.legend()
+    save(figure, "study-codes")
 
 
 def plot(variants, centres, errors):

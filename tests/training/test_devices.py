@@ -29,7 +29,7 @@ model = convolutional_autoencoder(
     Bernoulli(16), (4, 4), n_latent=2, maps=(3,), n_hidden=8, key=jax.random.key(0)
 )
 results = []
-for devices in (1, 2, 4):
+for devices in (1, 4):
     settings = TrainingSettings(
         n_samples=4, shards=4, devices=devices, max_steps=20, evaluate_every=10, held_out=0.1
     )
@@ -47,7 +47,7 @@ print("alike on", len(jax.devices()), "devices")
 
 
 @pytest.mark.slow
-def test_the_same_result_on_one_two_and_four_devices():
+def test_the_same_result_on_one_and_four_devices():
     flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=1"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
