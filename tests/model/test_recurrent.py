@@ -41,7 +41,7 @@ def test_the_gru_is_that_of_equinox():
 
 
 def test_the_encoder_reads_all_steps_in_their_order():
-    encoder = RecurrentEncoder(6, 4, n_in=2, n_hidden=3, indicator=False, key=KEY)
+    encoder = RecurrentEncoder(6, 2, 4, n_hidden=3, indicator=False, key=KEY)
     a = random(1, 12)
     gradient = jax.jacobian(lambda a: encoder(a)[0])(a)[:, 0]
     assert (jnp.abs(gradient).max(axis=0) > 0).all()
@@ -51,7 +51,7 @@ def test_the_encoder_reads_all_steps_in_their_order():
 
 def test_a_step_gets_its_own_indicators():
     """Values and indicators of the same step enter together."""
-    encoder = RecurrentEncoder(3, 4, n_in=4, n_hidden=3, key=KEY)
+    encoder = RecurrentEncoder(3, 2, 4, n_hidden=3, key=KEY)
     forwards = eqx.tree_at(
         lambda g: g.state, encoder.forwards, jax.tree.map(jnp.zeros_like, encoder.forwards.state)
     )

@@ -185,8 +185,8 @@ def recurrent_autoencoder(
             ZeroFill() if fill is None else fill,
             RecurrentEncoder(
                 n_steps,
+                n_features,
                 posterior.n_parameters,
-                n_in=n_features * (2 if indicator else 1),
                 n_hidden=n_hidden,
                 indicator=indicator,
                 key=key_e,

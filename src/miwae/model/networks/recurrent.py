@@ -69,16 +69,16 @@ class RecurrentEncoder(eqx.Module):
 
     Args:
         n_steps: T, the longest length.
+        n_features: F, of a step.
         n_out: number of outputs.
-        n_in: numbers for each step: F, or 2 F with the indicators of what was seen.
         n_hidden: units of each GRU.
         indicator: a row holds the indicators of what was seen after the values, as an `Amortizer`
             with `indicator=True` gives it. Without them a missing step is a step of zeros.
         key: for the initial weights.
 
     Example:
-        >>> net = RecurrentEncoder(7, 6, n_in=2, key=jax.random.key(0))
-        >>> net(jnp.ones((5, 2 * 7 * 1))).shape
+        >>> net = RecurrentEncoder(7, 2, 6, key=jax.random.key(0))
+        >>> net(jnp.ones((5, 2 * 7 * 2))).shape
         (5, 6)
     """
 
@@ -91,14 +91,15 @@ class RecurrentEncoder(eqx.Module):
     def __init__(
         self,
         n_steps: int,
+        n_features: int,
         n_out: int,
         *,
-        n_in: int,
         n_hidden: int = 64,
         indicator: bool = True,
         key: Key[Array, ""],
     ) -> None:
-        require_at_least(1, n_steps=n_steps, n_in=n_in, n_hidden=n_hidden)
+        require_at_least(1, n_steps=n_steps, n_features=n_features, n_hidden=n_hidden)
+        n_in = n_features * (2 if indicator else 1)
         key_f, key_b, key_head = jax.random.split(key, 3)
         self.forwards = GRU(n_in, n_hidden, key=key_f)
         self.backwards = GRU(n_in, n_hidden, key=key_b)
