@@ -4,13 +4,17 @@
 
 One step is the log-likelihood of images given codes and its gradient in weights and codes, taken
 inside a compiled loop as in training. All formulations have the same number of maps; they are run
-in turn, the fastest of several rounds counts. A second part times whole steps of training.
+in turn, the fastest of several rounds counts. A second part times whole steps of training, a third
+measures the memory of imputation, each in a process of its own.
 """
 
 import argparse
 import json
 import os
 import platform
+import resource
+import subprocess
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -21,6 +25,8 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 from torch import nn  # pyright: ignore[reportMissingImports]
 
+from miwae.inference.imputation import impute_single
+from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import convolutional_autoencoder
 from miwae.model.networks.convolutional import ConvolutionalDecoder, ImageShape, channels_to_pixels
 from miwae.model.observations import Bernoulli
@@ -200,11 +206,46 @@ def training(rounds):
     return found
 
 
+def imputation(side, n_codes):
+    """Seconds and peak memory of imputing 16 images, in this process."""
+    rng = np.random.default_rng(0)
+    x = (rng.random((16, side * side)) < 0.15).astype(np.float32)
+    observed = rng.random(x.shape) < 0.5
+    autoencoder = convolutional_autoencoder(
+        Bernoulli(side * side),
+        (side, side),
+        n_latent=N_LATENT,
+        maps=MAPS,
+        n_hidden=N_HIDDEN,
+        key=jax.random.key(0),
+    )
+    settings = SamplingSettings(n_samples=n_codes, tolerance=None)
+    seconds = timed(
+        lambda: impute_single(autoencoder, x, observed, key=jax.random.key(1), settings=settings)
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "peak_mib": peak}
+
+
+def memory():
+    """Of more codes, and of larger images."""
+    found = {}
+    for side, n_codes in ((28, 120), (28, 10_000), (112, 120)):
+        command = [sys.executable, __file__, "--impute", str(side), str(n_codes)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[f"{side} x {side}, L = {n_codes}"] = json.loads(done.stdout)
+    return found
+
+
 def main():
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--impute", nargs=2, type=int, metavar=("SIDE", "CODES"))
     arguments = parser.parse_args()
+    if arguments.impute:
+        print(json.dumps(imputation(*arguments.impute)))
+        return
     torch.set_num_threads(os.cpu_count() or 1)
     result = {
         "machine": {"cores": os.cpu_count(), "python": platform.python_version()},
@@ -212,10 +253,13 @@ def main():
         "sizes": {"maps": MAPS, "n_hidden": N_HIDDEN, "batch": BATCH, "n_samples": N_SAMPLES},
         "decoder": decoders(arguments.rounds),
         "training": training(arguments.rounds),
+        "imputation": memory(),
     }
     for part in ("decoder", "training"):
         for name, values in result[part].items():
             print(f"{part:9} {name:36} {values['ms_per_step']:8.1f} ms")
+    for name, values in result["imputation"].items():
+        print(f"impute    {name:36} {values['seconds']:8.1f} s, {values['peak_mib']:.0f} MiB")
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
 
 
