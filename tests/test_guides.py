@@ -9,9 +9,12 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def run(guide, directory, monkeypatch):
+def run(guide, directory, monkeypatch, **fewer):
     monkeypatch.chdir(directory)
     text = (DOCS / guide).read_text(encoding="utf-8")
+    for name, (said, enough) in fewer.items():
+        assert f"{name}={said}" in text
+        text = text.replace(f"{name}={said}", f"{name}={enough}")
     names = {}
     for example in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(compile(example, guide, "exec"), names)
@@ -30,12 +33,12 @@ def test_networks(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_images(tmp_path, monkeypatch, capsys):
-    names = run("images.md", tmp_path, monkeypatch)
+    names = run("images.md", tmp_path, monkeypatch, max_steps=("1_000", "250"))
     assert (tmp_path / "inpainted.png").read_bytes().startswith(b"\x89PNG")
     missing = names["missing"]
     error = np.mean((names["single"].x - names["truth"][:8])[missing] ** 2)
-    # The mean of each pixel has 0.30, because digits are black in the middle; this has 0.14.
-    assert error < 0.18
+    # The mean of each pixel has 0.30, the guide's thousand steps 0.14.
+    assert error < 0.25
     assert names["draws"].x.shape == (5, 8, 64)
     assert "stopped after" in capsys.readouterr().out
 
