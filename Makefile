@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with pinned versions.
 # Python 3.11 or newer and make are all that is assumed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check benchmark table2 study mnist experiments
+.PHONY: help setup demo test check long benchmark table2 study mnist experiments
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,6 +10,7 @@ export MIWAE_DATA ?= $(wildcard ../shared/data)
 help:
 	@echo "make demo       complete a table with half of its cells removed"
 	@echo "make test       all checks: lint, format, types, tests, doctests (what CI runs)"
+	@echo "make long       the few tests that would make the others late"
 	@echo "make table2     the paper's Table 2, with other imputers (hours; goes on where it stopped)"
 	@echo "make study      what makes it accurate, one factor at a time (hours; the same)"
 	@echo "make mnist      the paper's experiments with digits, small (two hours; the same)"
@@ -32,9 +33,12 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not long"
 
 test: check
+
+long: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m long
 
 benchmark: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0

@@ -824,7 +824,7 @@ def test_an_interrupt_exits_with_1_and_says_so(interrupted):
     assert interrupted.run.stderr.endswith("miwae: interrupted; no output was written\n")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_demo_ends_with_three_files(tmp_path):
     run = succeeded(miwae("demo", "-o", tmp_path / "demo"))
     names = ["completed.csv", "penguins.csv", "penguins.miwae"]

@@ -861,7 +861,7 @@ def test_one_wild_column_does_not_spoil_the_others():
     assert seen.min() - reach < imputer.transform(extreme).loc[0, "b"] < seen.max() + reach
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_levels():
     rng = np.random.default_rng(5)
     levels = [f"level {i}" for i in range(1000)]

@@ -174,6 +174,7 @@ def asked(models, **settings):
     )
 
 
+@pytest.mark.long
 def test_chunks_change_not_a_bit(models, monkeypatch):
     told = []
     whole = asked(models[:1], callback=lambda *a: told.append(a))

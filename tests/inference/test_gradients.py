@@ -110,6 +110,7 @@ def test_the_path_derivative_is_unbiased_for_one_sample_and_biased_for_many():
         assert np.all(gap > 10 * error) if biased else np.all(gap < 4 * error + 1e-7)
 
 
+@pytest.mark.long
 def test_the_signal_survives_many_samples_only_when_doubly_reparametrised():
     def ratio(name, n_samples):
         gradients = many(n_samples, name, 4_000)
