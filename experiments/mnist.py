@@ -11,6 +11,7 @@ the order of images and the codes; the images and their missing pixels stay the 
 """
 
 import dataclasses
+import shutil
 import time
 from collections import defaultdict
 from dataclasses import dataclass
@@ -153,23 +154,34 @@ def model(name, size, seed):
     )
 
 
+def checkpoint(name, label, seed, epochs):
+    """The file of a model on its way to so many epochs: each milestone has its own."""
+    stem = "-".join([label, *name.replace(",", "").split(), str(seed), str(epochs)])
+    return CHECKPOINTS / f"{stem.lower()}.safetensors"
+
+
 def trained(name, label, size, seed, epochs):
-    """A model after so many epochs, from its checkpoint where there is one."""
+    """A model after so many epochs, from a checkpoint where there is one."""
     x = load_digits("train", size.n_train).x
     observed = seen_pixels("train", size.n_train)
     if not MODELS[name][2]:
         observed = np.ones_like(observed)
     autoencoder, settings = model(name, size, seed)
     settings = dataclasses.replace(settings, max_steps=epochs * settings.evaluate_every)
-    file = "-".join([label, *name.replace(",", "").split(), str(seed)]).lower()
     CHECKPOINTS.mkdir(exist_ok=True)
+    file = checkpoint(name, label, seed, epochs)
+    earlier = [e for e in size.milestones if e < epochs]
+    if earlier and not file.exists():  # go on from the milestone before
+        before = checkpoint(name, label, seed, earlier[-1])
+        if before.exists():
+            shutil.copy(before, file)
     return fit(
         autoencoder,
         x,
         observed,
         settings=settings,
         key=jax.random.key(seed + 100),
-        checkpoint=CHECKPOINTS / f"{file}.safetensors",
+        checkpoint=file,
     ).autoencoder
 
 

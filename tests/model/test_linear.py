@@ -9,7 +9,9 @@ from sklearn.decomposition import FactorAnalysis as SklearnFactorAnalysis
 
 import oracle
 from miwae.errors import DataError, SettingsError
+from miwae.model.amortizers import LinearAmortizer
 from miwae.model.build import linear_autoencoder, linear_core
+from miwae.model.fill import ZeroFill
 from miwae.model.linear import FactorAnalysis, fit_factor_analysis
 from miwae.model.observations import Normal
 
@@ -226,3 +228,18 @@ def test_the_core_of_numbers_is_factor_analysis_of_the_rows():
     core = linear_core(Normal(5), HOLES, n_latent=7)
     fit = fit_factor_analysis(HOLES, n_factors=5).model.padded(7)
     jax.tree.map(np.testing.assert_array_equal, core, fit)
+
+
+@pytest.mark.parametrize("size", [-1e4, 1e4])
+def test_no_encoder_can_make_the_proposal_overflow(size):
+    """With one code per step, one did: the degrees of freedom went to 1e15, then to NaN."""
+    core = FactorAnalysis(jnp.ones((3, 2)), jnp.zeros(3), jnp.ones(3))
+    extreme = lambda row: jnp.full((len(row), 6), size).at[:, :2].set(0.0)  # noqa: E731
+    amortizer = LinearAmortizer(core, ZeroFill(), extreme)
+    proposal = amortizer(jnp.ones((4, 3)), jnp.ones((4, 3), dtype=bool))
+    assert (proposal.scale >= np.exp(-7.001)).all()
+    assert (proposal.scale <= np.exp(7.001)).all()
+    assert (proposal.df >= 2.1).all()
+    assert (proposal.df < 1_000).all()
+    z = proposal.sample(jax.random.key(0), 100)
+    assert np.isfinite(proposal.log_prob(z)).all()

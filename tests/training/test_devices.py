@@ -28,12 +28,16 @@ observed[:, 0] = True
 model = convolutional_autoencoder(
     Bernoulli(16), (4, 4), n_latent=2, maps=(3,), n_hidden=8, key=jax.random.key(0)
 )
-results = []
-for devices in (1, 4):
+def run(devices, max_steps=20, **how):
     settings = TrainingSettings(
-        n_samples=4, shards=4, devices=devices, max_steps=20, evaluate_every=10, held_out=0.1
+        n_samples=4, shards=4, devices=devices, max_steps=max_steps,
+        evaluate_every=10, held_out=0.1,
     )
-    fitted = fit(model, x, observed, settings=settings, key=jax.random.key(1))
+    return fit(model, x, observed, settings=settings, key=jax.random.key(1), **how)
+
+run(1, 10, checkpoint="half.safetensors")
+results = []
+for fitted in (run(1), run(4), run(4, checkpoint="half.safetensors")):
     leaves = [np.asarray(a) for a in jax.tree.leaves(fitted.autoencoder) if hasattr(a, "shape")]
     results.append((leaves, [r.bound for r in fitted.history[1:]]))
 moved = max(np.abs(a - b).max() for a, b in zip(results[0][0], jax.tree.leaves(model)))
@@ -47,10 +51,11 @@ print("alike on", len(jax.devices()), "devices")
 
 
 @pytest.mark.slow
-def test_the_same_result_on_one_and_four_devices():
+def test_the_same_result_on_one_and_four_devices_and_after_a_change_between_them(tmp_path):
     flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=1"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
+        cwd=tmp_path,
         env={**os.environ, "XLA_FLAGS": flags},
         capture_output=True,
         text=True,

@@ -72,6 +72,15 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     assert_equal(first.state, again.state)
 
 
+def test_a_checkpoint_of_more_steps_than_asked_for_is_refused(tmp_path):
+    """Or the model of 12 steps would be one of 24, and nobody would know."""
+    path = tmp_path / "run.safetensors"
+    fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+    fewer = dataclasses.replace(SMALL, max_steps=12)
+    with pytest.raises(FileFormatError, match=r"of step 24, beyond max_steps \(12\)"):
+        fit(small_autoencoder(), X, OBSERVED, settings=fewer, key=KEY, checkpoint=path)
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     path = tmp_path / "run.safetensors"
     fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)

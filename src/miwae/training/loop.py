@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.arrays import require_trainable
 from miwae.compilation import meanwhile
-from miwae.errors import DivergenceError
+from miwae.errors import DivergenceError, FileFormatError
 from miwae.model.latent import Autoencoder, check_data
 from miwae.model.priors import VampPrior
 from miwae.training.checkpoint import load_checkpoint, save_checkpoint
@@ -211,7 +211,7 @@ def fit(
     Raises:
         DataError: data that cannot be learned from.
         DivergenceError: more rollbacks than allowed.
-        FileFormatError: a checkpoint of another run.
+        FileFormatError: a checkpoint of another run, or of more steps than allowed.
     """
     values, seen = check_data(autoencoder, x, observed)
     require_trainable(seen)
@@ -224,6 +224,11 @@ def fit(
     if checkpoint is not None and Path(checkpoint).exists():
         state, saved = load_checkpoint(checkpoint, state, settings, fingerprint)
         history = [Record(*record) for record in saved]
+        if int(state.step) > settings.max_steps:
+            raise FileFormatError(
+                f"{checkpoint} is of step {int(state.step)}, beyond max_steps "
+                f"({settings.max_steps}): allow more steps, or use another file"
+            )
     report = callback or (lambda progress: None)
     guard = _Guard(settings, remaining.sum() / len(values))
     before = history[-1].seconds if history else 0.0

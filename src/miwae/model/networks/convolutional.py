@@ -2,11 +2,15 @@
 
 An image of height H, width W and C channels is a row of H * W * C features, in C order. Halving
 the size of an image is written as moving 2 x 2 pixels into channels, followed by a convolution
-with 3 x 3 filters; doubling it as such a convolution, followed by moving channels back into 2 x 2
-pixels. These are convolutions with 6 x 6 filters and stride 2, and their transposes, without the
-multiplications by the zeros of a stretched image. A convolution is a matrix product with the 3 x 3
-pixels around each pixel side by side: within a compiled loop, where training takes place, XLA's
-own convolution is more than ten times slower on a CPU (`benchmarks/convolution.py`).
+with 3 x 3 filters; doubling it as such a convolution whose output maps are the 2 x 2 pixels of
+each pixel. These are convolutions with 6 x 6 filters and stride 2, and their transposes, without
+the multiplications by the zeros of a stretched image.
+
+A convolution is a matrix product of three lines of pixels, as they lie in memory, with a banded
+matrix of the filters that gives a line of the output. Most of that matrix is zeros, and it is
+still the fastest on a CPU, where memory counts for more than multiplications: XLA's own
+convolution takes more than ten times as long within a compiled loop, where training takes place
+(`benchmarks/convolution.py`).
 """
 
 from collections.abc import Sequence
@@ -22,6 +26,8 @@ from miwae.errors import SettingsError
 from miwae.model.networks.dense import ACTIVATIONS, Dense, require_activation
 
 __all__ = ["ConvolutionalDecoder", "ConvolutionalEncoder", "ConvolutionLayer", "ImageShape"]
+
+WIDEST = 14  # pixels of a line that a banded matrix is made for
 
 
 class ImageShape(NamedTuple):
@@ -41,31 +47,58 @@ class ImageShape(NamedTuple):
         return ImageShape(-(-self.height // 2), -(-self.width // 2), self.channels)
 
 
+def _band(width: int, margin: int) -> np.ndarray:
+    """Which column of the input (last axis) each column of the output sees through the filter."""
+    j, out, into = np.ogrid[:3, :width, : width + 2 * margin]
+    return (into == out + j - 1 + margin).astype(np.float32)
+
+
 class ConvolutionLayer(eqx.Module):
-    """3 x 3 filters, the border padded with zeros: (B, H, W, I) to (B, H, W, O)."""
+    """3 x 3 filters, the border padded with zeros: (B, H, W, I) to (B, S * H, S * W, O).
 
-    weight: Float[Array, "3 3 I O"]
-    bias: Float[Array, " O"]
+    The filters give each pixel S x S pixels of O maps. Lines of more than `WIDEST` pixels are cut
+    into pieces.
+    """
 
-    def __call__(self, a: Float[Array, "B H W I"]) -> Float[Array, "B H W O"]:
+    weight: Float[Array, "3 3 I SSO"]
+    bias: Float[Array, " SSO"]
+    scale: int = eqx.field(static=True, default=1)
+
+    def __call__(self, a: Float[Array, "B H W I"]) -> Float[Array, "B SH SW O"]:
         """Apply the layer."""
-        height, width = a.shape[1:3]
-        padded = jnp.pad(a, ((0, 0), (1, 1), (1, 1), (0, 0)))
-        around = [padded[:, i : i + height, j : j + width] for i in range(3) for j in range(3)]
-        patches = jnp.concatenate(around, axis=-1)
-        out = jnp.tensordot(patches, self.weight.reshape(patches.shape[-1], -1), axes=1)
-        return out + self.bias.reshape(1, 1, 1, -1)
+        n, height, full, n_in = a.shape
+        scale, pieces = self.scale, -(-full // WIDEST)
+        width = -(-full // pieces)
+        margin = int(pieces > 1)  # the pixels a piece sees of its neighbours
+        right = pieces * width - full + margin
+        padded = jnp.pad(a, ((0, 0), (1, 1), (margin, right), (0, 0)))
+        starts = [piece * width for piece in range(pieces)]
+        lines = jnp.stack(
+            [
+                padded[:, :, at : at + width + 2 * margin].reshape(n, height + 2, -1)
+                for at in starts
+            ],
+            axis=2,
+        )
+        triples = jnp.concatenate([lines[:, i : i + height] for i in range(3)], axis=-1)
+        filters = self.weight.reshape(3, 3, n_in, scale, scale, -1)
+        banded = jnp.einsum("ijcyxo,jab->ibcyaxo", filters, _band(width, margin))
+        out = triples.reshape(-1, triples.shape[-1]) @ banded.reshape(triples.shape[-1], -1)
+        out = out.reshape(n, height, pieces, scale, -1).swapaxes(2, 3)
+        out = out.reshape(n, height * scale, pieces * width * scale, -1)
+        bias = jnp.tile(self.bias.reshape(scale, 1, scale, -1), (height, pieces * width, 1, 1))
+        out = out + bias.reshape(1, *out.shape[1:])
+        return out[:, :, : full * scale]
 
 
 def _layer(
-    rng: np.random.Generator, activation: str, n_in: int, n_out: int, copies: int = 1
+    rng: np.random.Generator, activation: str, n_in: int, n_out: int, scale: int = 1
 ) -> ConvolutionLayer:
-    """Initial weights by the rule of the activation, each output map `copies` times over."""
-    initialise = ACTIVATIONS[activation][1]
+    """Initial weights by the rule of the activation."""
+    initialise, copies = ACTIVATIONS[activation][1], scale**2
     weight = initialise(rng, n_out * copies, 9 * n_in).T.reshape(3, 3, n_in, n_out * copies)
-    return ConvolutionLayer(
-        jnp.asarray(weight.astype(np.float32)), jnp.zeros(n_out * copies, dtype=jnp.float32)
-    )
+    bias = jnp.zeros(n_out * copies, dtype=jnp.float32)
+    return ConvolutionLayer(jnp.asarray(weight.astype(np.float32)), bias, scale)
 
 
 def pixels_to_channels(a: Float[Array, "B H W C"]) -> Float[Array, "B H2 W2 C4"]:
@@ -74,13 +107,6 @@ def pixels_to_channels(a: Float[Array, "B H W C"]) -> Float[Array, "B H2 W2 C4"]
     n, height, width, channels = a.shape
     blocks = a.reshape(n, height // 2, 2, width // 2, 2, channels)
     return blocks.transpose(0, 1, 3, 2, 4, 5).reshape(n, height // 2, width // 2, 4 * channels)
-
-
-def channels_to_pixels(a: Float[Array, "B H W C4"]) -> Float[Array, "B H2 W2 C"]:
-    """The inverse of `pixels_to_channels`."""
-    n, height, width, channels = a.shape
-    blocks = a.reshape(n, height, width, 2, 2, channels // 4)
-    return blocks.transpose(0, 1, 3, 2, 4, 5).reshape(n, 2 * height, 2 * width, channels // 4)
 
 
 def _sizes(shape: ImageShape, n_stages: int) -> list[ImageShape]:
@@ -214,7 +240,7 @@ class ConvolutionalDecoder(eqx.Module):
         inwards = [n_blocks * shape.channels, *maps]
         self.stages = tuple(
             # The last stage has no activation behind it: Glorot's variance.
-            _layer(rng, activation if i else "tanh", inwards[i + 1], inwards[i], copies=4)
+            _layer(rng, activation if i else "tanh", inwards[i + 1], inwards[i], scale=2)
             for i in reversed(range(len(maps)))
         )
         self.shape, self.activation = shape, activation
@@ -226,6 +252,6 @@ class ConvolutionalDecoder(eqx.Module):
         h = self.head(z.reshape(-1, z.shape[-1]))
         h = h.reshape(len(h), sizes[-1].height, sizes[-1].width, -1)
         for stage, size in zip(self.stages, reversed(sizes[:-1]), strict=True):
-            h = channels_to_pixels(stage(function(h)))[:, : size.height, : size.width]
+            h = stage(function(h))[:, : size.height, : size.width]
         blocks = h.reshape(*h.shape[:-1], -1, self.shape.channels)
         return jnp.moveaxis(blocks, -2, 1).reshape(*z.shape[:-1], -1)
