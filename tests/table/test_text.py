@@ -364,6 +364,14 @@ JAN_31 = 19753 * DAY  # 2024-01-31
         ("2024-01-31T10:30:00+02:00", JAN_31 + 30600, "2024-02-10T10:30:00+02:00"),
         ("2024-01-31T10:30:00-0530", JAN_31 + 57600, "2024-02-10T10:30:00-0530"),
         ("1969-12-31", -DAY, "1970-01-10"),
+        ("31 Jan 2024", JAN_31, "10 Feb 2024"),
+        ("31-JAN-2024", JAN_31, "10-FEB-2024"),
+        ("31 january 2024", JAN_31, "10 february 2024"),
+        ("January 31, 2024", JAN_31, "February 10, 2024"),
+        ("Jan 31 2024 10:30", JAN_31 + 37800, "Feb 10 2024 10:30"),
+        ("01/31/2024 12:30 AM", JAN_31 + 1800, "02/10/2024 12:30 AM"),
+        ("1/31/2024 1:05:00pm", JAN_31 + 47100, "2/10/2024 1:05:00pm"),
+        ("1/31/2024 9:05", JAN_31 + 32700, "2/10/2024 9:05"),
     ],
 )
 def test_times_keep_their_manner(cell, seconds, text_after_ten_days):
@@ -378,6 +386,9 @@ def test_filled_times_are_rounded_to_what_is_shown():
     assert fill_texts(["2024-01-31 10:00", ""], [JAN_31 + 89.0]) == ["2024-01-31 00:01"]
     assert fill_texts(["2024-01-31 10:00:00.5", ""], [JAN_31 + 0.96]) == ["2024-01-31 00:00:01.0"]
     assert fill_texts(["2024-01-31", ""], [1e18]) == ["9999-12-30"]
+    assert fill_texts(["1/31/2024 9:05 AM", ""], [JAN_31 + DAY / 2]) == ["1/31/2024 12:00 PM"]
+    assert fill_texts(["3 May 2024", "4 May 2024", ""], [JAN_31]) == ["31 Jan 2024"]
+    assert fill_texts(["3 May 2024", "4 July 2024", ""], [JAN_31]) == ["31 January 2024"]
 
 
 @pytest.mark.parametrize(
@@ -392,6 +403,13 @@ def test_filled_times_are_rounded_to_what_is_shown():
         ["2024-01/31", "2024-01-31"],
         ["2024-01-31", "2024/01/31"],
         ["2024-01-31T25:00", "2024-01-31T10:00"],
+        ["31 Jan 2024", "30 January 2024"],
+        ["31 Jan 2024", "31 Jam 2024"],
+        ["31 Jan 2024", "30-Jan-2024"],
+        ["Jan 31, 2024", "Jan 30 2024"],
+        ["1/31/2024 13:00 PM", "1/31/2024 1:00 PM"],
+        ["1/31/2024 0:30 AM", "1/31/2024 1:00 AM"],
+        ["1/31/2024 1:30 AM", "1/31/2024 1:00"],
     ],
 )
 def test_what_is_no_time_is_text(cells):
@@ -411,6 +429,10 @@ def test_what_is_no_time_is_text(cells):
         *(TimeStyle(order, "/", padded) for order in ("dmy", "mdy") for padded in (True, False)),
         TimeStyle("ymd", "-"),
         TimeStyle("dmy", ".", glue=" "),
+        TimeStyle("dmy", ".", glue=" ", padded_hour=False),
+        TimeStyle("dby", "-", month="JAN"),
+        TimeStyle("bdy", ", ", padded=False, month="January", glue=" ", half=" am"),
+        TimeStyle("mdy", "/", glue=" ", padded_hour=False, half="AM"),
         TimeStyle("ymd", "-", glue="T", seconds=True, zone="Z"),
         TimeStyle("ymd", "-", glue="T", seconds=True, decimals=3, point=",", zone="-1130"),
     ],

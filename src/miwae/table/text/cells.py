@@ -44,8 +44,8 @@ DIGITS = 6
 # Whole numbers below are shown in full: beyond, float64 has not all of them.
 MOST_WHOLE = 2.0**53
 
-# A second of which every part can be told from every other: 1999-03-25 13:45:30.123456.
-_INSTANT = 922369530.123456
+# A second of which every part can be told from every other: 1999-03-25 09:45:30.123456.
+_INSTANT = 922355130.123456
 
 # Wider cells are no numbers, but for rare ones that the slow way reads as well.
 _WIDEST = 64
@@ -155,7 +155,10 @@ def specimen_of(style: Style) -> str:
     """A cell that shows the manner in which a column is written; nothing for text."""
     if isinstance(style, TextStyle):
         return ""
-    return style.text(_INSTANT if isinstance(style, TimeStyle) else 1.5e-7)
+    if not isinstance(style, TimeStyle):
+        return style.text(1.5e-7)
+    # Only a day above 12 is no month, and only one below 10 shows whether it gets a zero.
+    return style.text(_INSTANT - 20 * 86400 if style.month else _INSTANT)
 
 
 def style_of(specimen: str) -> Style:

@@ -10,17 +10,23 @@ import numpy as np
 __all__ = ["TimeStyle", "parsed_times"]
 
 _CLOCK = re.compile(
-    r"(?P<glue>[T ])(?P<hour>\d{2}):(?P<minute>\d{2})"
+    r"(?P<glue>[T ])(?P<hour>\d{1,2}):(?P<minute>\d{2})"
     r"(?::(?P<second>\d{2})(?:(?P<point>[.,])(?P<fraction>\d{1,9}))?)?"
-    r"(?P<zone>Z|[+-]\d{2}:?\d{2})?"
+    r"(?P<half> ?(?:[AP]M|[ap]m))?(?P<zone>Z|[+-]\d{2}:?\d{2})?"
 )
 
-# By the order of year, month and day.
+# By the order of year, month (as a number, or b: by its name) and day.
 _DATES = {
     "ymd": re.compile(r"(?P<y>\d{4})(?P<mark>[-/])(?P<m>\d{2})(?P=mark)(?P<d>\d{2})"),
     "dmy": re.compile(r"(?P<d>\d{1,2})(?P<mark>[/.])(?P<m>\d{1,2})(?P=mark)(?P<y>\d{4})"),
     "mdy": re.compile(r"(?P<m>\d{1,2})(?P<mark>/)(?P<d>\d{1,2})(?P=mark)(?P<y>\d{4})"),
+    "dby": re.compile(r"(?P<d>\d{1,2})(?P<mark>[- ])(?P<b>[A-Za-z]{3,9})(?P=mark)(?P<y>\d{4})"),
+    "bdy": re.compile(r"(?P<b>[A-Za-z]{3,9}) (?P<d>\d{1,2})(?P<mark>,? )(?P<y>\d{4})"),
 }
+
+_MONTHS = tuple(
+    "january february march april may june july august september october november december".split()
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds()
@@ -32,23 +38,29 @@ class TimeStyle:
     """The manner in which a column writes its times.
 
     Attributes:
-        order: of year, month and day: "ymd", "dmy" or "mdy".
-        mark: between them.
+        order: of year, month and day: "ymd", "dmy" or "mdy"; "dby" or "bdy" if months have names.
+        mark: between them; before the year for "bdy".
         padded: whether days and months have two digits always.
+        month: January as this column would write it; "" where months are numbers.
         glue: between date and clock, "T" or " "; "" where there are only dates.
+        padded_hour: whether hours have two digits always.
         seconds: whether the clock shows them.
         decimals: the most digits of a fraction of a second.
         point: the mark before that fraction.
+        half: "AM" as this column would write it; "" where the clock has 24 hours.
         zone: "Z", an offset from UTC such as "+01:00", or nothing.
     """
 
     order: str
     mark: str
     padded: bool = True
+    month: str = ""
     glue: str = ""
+    padded_hour: bool = True
     seconds: bool = False
     decimals: int = 0
     point: str = "."
+    half: str = ""
     zone: str = ""
 
     @property
@@ -65,16 +77,33 @@ class TimeStyle:
         width = 2 if self.padded else 1
         parts = {"y": f"{when.year:04d}", "m": f"{when.month:0{width}d}"}
         parts["d"] = f"{when.day:0{width}d}"
-        date = self.mark.join(parts[letter] for letter in self.order)
+        parts["b"] = self._name(when.month)
+        if self.order == "bdy":
+            date = f"{parts['b']} {parts['d']}{self.mark}{parts['y']}"
+        else:
+            date = self.mark.join(parts[letter] for letter in self.order)
         return date + self._clock(when) if self.glue else date
 
+    def _name(self, month: int) -> str:
+        name = _MONTHS[month - 1] if len(self.month) > 3 else _MONTHS[month - 1][:3]
+        return _in_case_of(self.month, name)
+
     def _clock(self, when: datetime) -> str:
-        text = f"{self.glue}{when:%H:%M}"
+        hour = (when.hour % 12 or 12) if self.half else when.hour
+        text = f"{self.glue}{hour:0{2 if self.padded_hour else 1}d}:{when:%M}"
         if self.seconds:
             text += f":{when:%S}"
         if self.decimals:
             text += self.point + f"{when.microsecond:06d}".ljust(9, "0")[: self.decimals]
-        return text + self.zone
+        if self.half and when.hour >= 12:
+            return text + self.half.replace("A", "P").replace("a", "p") + self.zone
+        return text + self.half + self.zone
+
+
+def _in_case_of(example: str, word: str) -> str:
+    if example.isupper():
+        return word.upper()
+    return word.lower() if example.islower() else word.title()
 
 
 def _offset(zone: str) -> float:
@@ -85,19 +114,34 @@ def _offset(zone: str) -> float:
     return float(zone[0] + "1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
 
 
+def _month(date: re.Match[str]) -> int:
+    """Its number; ValueError if there is none of that name."""
+    groups = date.groupdict()
+    if "m" in groups:
+        return int(groups["m"])
+    name = groups["b"].lower()
+    return (_MONTHS if len(name) > 3 else [month[:3] for month in _MONTHS]).index(name) + 1
+
+
+def _hour(clock: re.Match[str]) -> int:
+    """Of 24; ValueError if there is none such."""
+    hour, half = int(clock["hour"]), clock["half"]
+    if half is None:
+        return hour
+    if not 1 <= hour <= 12:
+        raise ValueError(f"there is no {clock[0].strip()}")
+    return hour % 12 + (12 if "p" in half.lower() else 0)
+
+
 def _seconds(date: re.Match[str], clock: re.Match[str] | None) -> float:
     """Seconds since 1970; ValueError if there is no such day or hour."""
-    hour, minute, second, fraction, zone = (
-        ("0", "0", "0", "0", "")
-        if clock is None
-        else (
-            value or "0" for value in clock.group("hour", "minute", "second", "fraction", "zone")
-        )
-    )
-    day = datetime(
-        int(date["y"]), int(date["m"]), int(date["d"]), int(hour), int(minute), int(second), 0, UTC
-    )
-    whole = (day - _EPOCH) // timedelta(seconds=1) - _offset("" if zone == "0" else zone)
+    when = datetime(int(date["y"]), _month(date), int(date["d"]), tzinfo=UTC)
+    fraction, zone = "0", ""
+    if clock is not None:
+        minute, second = int(clock["minute"]), int(clock["second"] or 0)
+        when = when.replace(hour=_hour(clock), minute=minute, second=second)
+        fraction, zone = clock["fraction"] or "0", clock["zone"] or ""
+    whole = (when - _EPOCH) // timedelta(seconds=1) - _offset(zone)
     return whole + int(fraction) / 10 ** len(fraction)
 
 
@@ -113,8 +157,9 @@ def _day_or_month_first(texts: Sequence[str]) -> str | None:
 
 def _order(texts: Sequence[str]) -> str | None:
     """The order of year, month and day in a column, if all its texts start with dates alike."""
-    if all(_DATES["ymd"].match(text) for text in texts):
-        return "ymd"
+    for order in ("ymd", "dby", "bdy"):
+        if all(_DATES[order].match(text) for text in texts):
+            return order
     matches = [_DATES["dmy"].match(text) for text in texts]
     marks = {match["mark"] if match else None for match in matches}
     if marks == {"/"}:
@@ -127,23 +172,33 @@ def _style(
 ) -> TimeStyle | None:
     """What a column's texts have in common; None if they are of several kinds."""
     mark, clock = dates[0]["mark"], clocks[0]
-    padded = all(len(date["d"]) == len(date["m"]) == 2 for date in dates)
     if any(date["mark"] != mark for date in dates):
         return None
+    digits = [letter for letter in order if letter in "dm"]
+    padded = all(len(date[letter]) == 2 for date in dates for letter in digits)
+    names = [date["b"] for date in dates] if "b" in order else []
+    if len({len(name) > 3 for name in names if name.lower() != "may"}) > 1:
+        return None
+    full = any(len(name) > 3 for name in names)
+    month = _in_case_of(names[0], "january" if full else "jan") if names else ""
     if clock is None:
-        return TimeStyle(order, mark, padded) if not any(clocks) else None
+        return TimeStyle(order, mark, padded, month) if not any(clocks) else None
     shown = [c for c in clocks if c is not None]
-    if len(shown) < len(clocks) or len({c["zone"] is None for c in shown}) > 1:
+    of_one_kind = all(len({c[name] is None for c in shown}) == 1 for name in ("zone", "half"))
+    if len(shown) < len(clocks) or not of_one_kind:
         return None
     points = [c["point"] for c in shown if c["point"]]
     return TimeStyle(
         order,
         mark,
         padded,
+        month,
         glue=clock["glue"],
+        padded_hour=all(len(c["hour"]) == 2 for c in shown),
         seconds=any(c["second"] is not None for c in shown),
         decimals=max(len(c["fraction"] or "") for c in shown),
         point=points[0] if points else ".",
+        half=(clock["half"] or "").replace("P", "A").replace("p", "a"),
         zone=clock["zone"] or "",
     )
 
