@@ -870,6 +870,8 @@ def test_benchmark_compares_methods_on_hidden_cells(tmp_path):
     assert regression["mse"] < 0.5 < mean["mse"]
     assert regression["accuracy"] > mean["accuracy"]
     assert [len(data["records"]), regression["n_masks"]] == [4, 2]
+    assert mean["crps"] == mean["mae"]
+    assert mean["log_loss"] is None
     assert b"<svg" in picture.read_bytes()
 
 
@@ -877,12 +879,26 @@ def test_benchmark_prints_the_most_accurate_method_first():
     arguments = ("--methods", "mean,iterative", "--masks", 1, "--mechanism", "mar")
     run = succeeded(miwae("benchmark", "-", *arguments, stdin=correlated_table()))
     lines = run.stdout.decode().splitlines()
+    assert "CRPS" in lines[1]
+    assert "log-loss" not in lines[1]  # none of the two has probabilities
     assert [line.split()[0] for line in lines[2:4]] == ["iterative", "mean"]
     assert run.stderr.count("mask 1 of 1") == 2
 
 
+def test_benchmark_on_rows_that_were_not_learned_from():
+    arguments = ("--methods", "miwae,mean", "--masks", 1, "--new-rows", 0.25, "--json")
+    run = succeeded(miwae("benchmark", "-", *arguments, stdin=correlated_table()))
+    (data,) = json.loads(run.stdout)
+    ours, mean = data["methods"]
+    assert (ours["method"], mean["method"]) == ("miwae", "mean")
+    assert {record["protocol"] for record in data["records"]} == {"new-rows"}
+    assert ours["crps"] < ours["mae"] < mean["mae"]
+    assert ours["log_loss"] < np.log(2)
+
+
 def test_benchmark_refuses_what_it_does_not_know():
     for arguments, words in (
+        (("--new-rows", "1.5"), ("--new-rows 1.5", "share")),
         (("--methods", "magic"), ("--methods magic", "missforest")),
         (("--mechanism", "magic"), ("--mechanism magic", "mnar-self")),
         (("--plot", "x.doc"), ("--plot x.doc", ".png")),

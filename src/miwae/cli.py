@@ -301,6 +301,12 @@ def benchmark(
     ] = "mcar",
     rate: Annotated[float, typer.Option(help="Share of the observed cells to hide.")] = 0.3,
     masks: Annotated[int, typer.Option(min=1, help="How many times.")] = 3,
+    new_rows: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Learn from the other rows only, and fill this share of them."
+        ),
+    ] = 0.0,
     plot: Annotated[
         str | None, typer.Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
     ] = None,
@@ -315,12 +321,14 @@ def benchmark(
     quiet: Quiet = False,
 ) -> None:
     """Compare imputers on your own tables, by hiding observed cells and filling them again."""
+    from miwae.evaluation import protocol
     from miwae.evaluation.amputation import MECHANISMS
     from miwae.evaluation.peers import PEERS
-    from miwae.evaluation.protocol import Experiment, in_sample
     from miwae.evaluation.tables import as_matrix, summarise
 
-    chosen = _methods(methods, tuple(PEERS))
+    if not 0 <= new_rows < 1:
+        raise SettingsError(f"--new-rows {new_rows} is not a share of the rows, 0 to below 1")
+    chosen = _methods(methods, tuple(PEERS), new_rows=new_rows > 0)
     if mechanism not in MECHANISMS:
         raise SettingsError(f"--mechanism {mechanism} is not one of {', '.join(MECHANISMS)}")
     if plot is not None:
@@ -330,11 +338,15 @@ def benchmark(
         table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
         columns = _columns(table, _marks(na))
         matrix = as_matrix(infer_schema(columns, column_kinds=_settings(kind, "--kind")), columns)
-        experiment = Experiment(
+        experiment = protocol.Experiment(
             source, matrix.x, matrix.categorical, mechanism, rate, seed, "observed"
         )
         records = []
-        for record in in_sample(experiment, chosen, range(masks)):
+        if new_rows:
+            attempts = protocol.new_rows(experiment, chosen, range(masks), share=new_rows)
+        else:
+            attempts = protocol.in_sample(experiment, chosen, range(masks))
+        for record in attempts:
             records.append(record)
             if not as_json and not quiet:
                 tell_record(record, masks)
@@ -348,13 +360,14 @@ def benchmark(
         plot_comparisons(compared, plot)
 
 
-def _methods(names: str, peers: tuple[str, ...]) -> dict[str, Any]:
-    """The methods to compare, ours first."""
+def _methods(names: str, peers: tuple[str, ...], *, new_rows: bool) -> dict[str, Any]:
+    """The methods to compare, ours first; those that complete new rows are fitted before."""
     from functools import partial
 
-    from miwae.evaluation.peers import complete
+    from miwae.evaluation.peers import complete, fit
 
-    known = {"miwae": _complete_by_default, **{name: partial(complete, name) for name in peers}}
+    ours, theirs = (_fit_by_default, fit) if new_rows else (_complete_by_default, complete)
+    known = {"miwae": ours, **{name: partial(theirs, name) for name in peers}}
     asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
     for name in asked:
         if name not in known:
@@ -364,11 +377,24 @@ def _methods(names: str, peers: tuple[str, ...]) -> dict[str, Any]:
 
 def _complete_by_default(x: Any, categorical: Any, seed: int) -> Any:
     """Our imputer on numbers and codes."""
+    return _fit_by_default(x, categorical, seed)(x)
+
+
+def _fit_by_default(x: Any, categorical: Any, seed: int) -> Any:
+    """A function that completes rows by our imputer, and draws them."""
+    import numpy as np
+
+    from miwae.evaluation.protocol import Completed
     from miwae.imputer import MIWAEImputer
 
     _prepare_compiler()
     kinds = dict.fromkeys(categorical.nonzero()[0].tolist(), "categorical")
-    return MIWAEImputer(random_state=seed, column_kinds=kinds or None).fit_transform(x)
+    imputer = MIWAEImputer(random_state=seed, column_kinds=kinds or None).fit(x)
+
+    def completed(rows: Any) -> Completed:
+        return Completed(imputer.transform(rows), lambda: np.stack(list(imputer.sample(rows))))
+
+    return completed
 
 
 @app.command()

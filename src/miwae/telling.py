@@ -249,6 +249,17 @@ def tell_record(record: dict[str, Any], n_masks: int) -> None:
     )
 
 
+# What is told of each method, where there is anything to tell: title, field, format.
+TOLD = (
+    ("squared error", "mse", ".3f"),
+    ("absolute error", "mae", ".3f"),
+    ("CRPS", "crps", ".3f"),
+    ("right categories", "accuracy", ".1%"),
+    ("log-loss", "log_loss", ".3f"),
+    ("seconds", "seconds", ".1f"),
+)
+
+
 def print_comparisons(console: Console, compared: list[Comparison]) -> None:
     """One table for each file, the most accurate method first."""
     for comparison in compared:
@@ -260,20 +271,25 @@ def print_comparisons(console: Console, compared: list[Comparison]) -> None:
             header_style="bold",
         )
         view.add_column("method", no_wrap=True)
-        for name in ("squared error", "absolute error", "right categories", "seconds"):
-            view.add_column(name, justify="right", no_wrap=True)
-        for line in comparison.summaries:
-            error = "" if line.mse is None else f"{line.mse:.3f}"
-            if line.mse_deviation is not None:
-                error += f" ± {line.mse_deviation:.3f}"
-            mae = "" if line.mae is None else f"{line.mae:.3f}"
-            accuracy = "" if line.accuracy is None else f"{line.accuracy:.1%}"
-            view.add_row(line.method, error, mae, accuracy, f"{line.seconds:.1f}")
+        lines = comparison.summaries
+        told = [t for t in TOLD if any(getattr(line, t[1]) is not None for line in lines)]
+        for title, *_ in told:
+            view.add_column(title, justify="right", no_wrap=True)
+        for line in lines:
+            view.add_row(line.method, *(_told(line, name, form) for _, name, form in told))
         console.print(view)
-        for line in comparison.summaries:
+        for line in lines:
             if line.error is not None:
                 console.print(f"{line.method} failed: {line.error}", soft_wrap=True)
         console.print("Errors on hidden cells, in units of the deviations of their columns.\n")
+
+
+def _told(line: "Summary", name: str, form: str) -> str:
+    value = getattr(line, name)
+    if value is None:
+        return ""
+    spread = line.mse_deviation if name == "mse" else None
+    return f"{value:{form}}" + (f" ± {spread:{form}}" if spread is not None else "")
 
 
 def require_plots(path: str) -> None:

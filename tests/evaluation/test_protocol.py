@@ -3,8 +3,18 @@ import json
 import numpy as np
 import pytest
 
-from miwae.evaluation.peers import complete
-from miwae.evaluation.protocol import KEY, Experiment, Store, in_sample, key_of, new_rows
+from miwae.evaluation import metrics
+from miwae.evaluation.peers import complete, fit
+from miwae.evaluation.protocol import (
+    KEY,
+    Completed,
+    Experiment,
+    Store,
+    hidden_cells,
+    in_sample,
+    key_of,
+    new_rows,
+)
 
 
 def table(n=400):
@@ -116,6 +126,61 @@ def test_new_rows_are_completed_by_what_was_learned_elsewhere():
     assert [record["protocol"] for record in records] == ["new-rows"] * 4
     assert records[0]["mse"] == pytest.approx(1.0, abs=0.3)
     assert "error" in records[1]
+
+
+def test_one_table_is_scored_as_a_draw_that_is_sure_of_itself():
+    (record,) = in_sample(experiment(), {"mean": mean}, [0])
+    assert record["crps"] == record["mae"]
+    assert "log_loss" not in record
+
+
+def test_draws_are_scored_as_distributions():
+    """Draws from the normal distribution that the numbers have, and even draws of three codes."""
+
+    def draw(x, size=300):
+        rng = np.random.default_rng(5)
+        draws = rng.standard_normal((size, *x.shape))
+        draws[:, :, 3] = rng.integers(3, size=draws.shape[:2])
+        return np.where(np.isnan(x), draws, x)
+
+    def knows(x, categorical, seed):
+        return Completed(complete("mean", x, categorical, seed), lambda: draw(x))
+
+    whole = experiment()
+    (record,) = in_sample(whole, {"knows": knows}, [0])
+    # The expected score of the standard normal distribution itself is 1 / sqrt(pi).
+    assert record["crps"] == pytest.approx(1 / np.sqrt(np.pi), abs=0.03)
+    assert record["log_loss"] == pytest.approx(np.log(3), abs=0.02)
+    x, hidden = hidden_cells(whole, 0)
+    numbers = hidden & ~whole.categorical
+    draws = draw(np.where(hidden, np.nan, x))
+    assert record["crps"] == metrics.crps(x, draws, numbers)
+
+
+def test_no_code_is_taken_for_impossible_after_a_few_draws():
+    def stubborn(x, categorical, seed):
+        filled = np.where(np.isnan(x), 0.0, x)
+        return Completed(filled, lambda: np.stack([filled] * 4))
+
+    whole = experiment()
+    (record,) = in_sample(whole, {"stubborn": stubborn}, [0])
+    x, hidden = hidden_cells(whole, 0)
+    zeros = (x[hidden[:, 3], 3] == 0).mean()
+    # Four draws of the code 0 and a fifth in equal parts of 0, 1 and 2.
+    expected = -zeros * np.log((4 + 1 / 3) / 5) - (1 - zeros) * np.log(1 / 3 / 5)
+    assert record["log_loss"] == pytest.approx(expected)
+
+
+def test_peers_complete_new_rows_together_with_the_others():
+    def regression(x, categorical, seed):
+        return fit("iterative", x, categorical, seed)
+
+    rng = np.random.default_rng(1)
+    z = rng.standard_normal((300, 1))
+    x = z + 0.1 * rng.standard_normal((300, 3))
+    line = Experiment("line", x, np.zeros(3, dtype=bool), rate=0.2)
+    (record,) = new_rows(line, {"iterative": regression}, [0])
+    assert record["mse"] < 0.2
 
 
 def test_a_run_resumes_where_it_stopped(tmp_path):

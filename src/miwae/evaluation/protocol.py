@@ -20,7 +20,16 @@ from miwae.errors import DataError
 from miwae.evaluation import metrics
 from miwae.evaluation.amputation import ampute
 
-__all__ = ["KEY", "Experiment", "Store", "hidden_cells", "in_sample", "key_of", "new_rows"]
+__all__ = [
+    "KEY",
+    "Completed",
+    "Experiment",
+    "Store",
+    "hidden_cells",
+    "in_sample",
+    "key_of",
+    "new_rows",
+]
 
 KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask", "seed")
 
@@ -29,8 +38,22 @@ CELLS, ROWS = 1, 2
 
 Record = dict[str, Any]
 Array = np.ndarray
-Method = Callable[[Array, Array, int], Array]
-Fitter = Callable[[Array, Array, int], Callable[[Array], Array]]
+
+
+class Completed(NamedTuple):
+    """What a method returns that knows how sure it is; others return the table alone.
+
+    Attributes:
+        table: the completed table.
+        draw: gives several, (M, N, D), drawn from what the method believes; not timed.
+    """
+
+    table: Float[np.ndarray, "N D"]
+    draw: Callable[[], Float[np.ndarray, "M N D"]]
+
+
+Method = Callable[[Array, Array, int], Array | Completed]
+Fitter = Callable[[Array, Array, int], Callable[[Array], Array | Completed]]
 
 
 class Experiment(NamedTuple):
@@ -67,13 +90,16 @@ def in_sample(
 
     Args:
         experiment: the table, and how to hide cells.
-        methods: by name; called with (x with NaN, categorical, seed), return x completed.
+        methods: by name; called with (x with NaN, categorical, seed), return x completed: an
+            array, or `Completed`.
         masks: numbers of the masks: 0, 1, 2, ...
         done: cells to leave out, as `key_of` and `Store.done` give them.
 
     Yields:
-        The fields of `KEY`, `seconds`, and either `mse`, `rmse`, `mae` and `wasserstein` of
-        numbers and `accuracy` of categories, as far as there are any, or `error`.
+        The fields of `KEY`, `seconds`, and either `mse`, `rmse`, `mae`, `wasserstein` and `crps`
+        of numbers and `accuracy` and `log_loss` of categories, as far as there are any, or
+        `error`. The CRPS of one table is its absolute error, by definition; the log-loss, which
+        would be infinite at the first wrong category, needs a method that draws.
     """
     for mask in masks:
         x, hidden = hidden_cells(experiment, mask)
@@ -123,7 +149,7 @@ def new_rows(
 
 def _fitted_elsewhere(
     fit: Fitter, known: Array, new: Array, categorical: Array, seed: int
-) -> Array:
+) -> Array | Completed:
     return fit(known, categorical, seed)(new.copy())
 
 
@@ -166,7 +192,7 @@ def _with_holes(
 
 
 def _outcome(
-    attempt: Callable[[], Array],
+    attempt: Callable[[], Array | Completed],
     truth: Float[np.ndarray, "N D"],
     hidden: Bool[np.ndarray, "N D"],
     categorical: Bool[np.ndarray, " D"],
@@ -174,9 +200,12 @@ def _outcome(
     """The metrics and the time of an attempt, or what went wrong."""
     start = time.perf_counter()
     try:
-        completed = np.asarray(attempt(), dtype=float)
+        result = attempt()
         seconds = time.perf_counter() - start
+        table = result.table if isinstance(result, Completed) else result
+        completed = np.asarray(table, dtype=float)
         _require_complete(completed, truth, hidden)
+        draws = result.draw() if isinstance(result, Completed) else None
     except Exception as error:  # one method that fails must not stop the others
         text = f"{type(error).__name__}: {error}"
         return {"seconds": time.perf_counter() - start, "error": text}
@@ -185,9 +214,27 @@ def _outcome(
     if numbers.any():
         for metric in (metrics.mse, metrics.rmse, metrics.mae, metrics.wasserstein):
             outcome[metric.__name__] = metric(truth, completed, numbers)
+        outcome["crps"] = outcome["mae"] if draws is None else metrics.crps(truth, draws, numbers)
     if codes.any():
         outcome["accuracy"] = metrics.accuracy(truth, completed, codes)
+        if draws is not None:
+            outcome["log_loss"] = _log_loss(truth, draws, codes)
     return outcome
+
+
+def _log_loss(
+    truth: Float[np.ndarray, "N D"],
+    draws: Float[np.ndarray, "M N D"],
+    codes: Bool[np.ndarray, "N D"],
+) -> float:
+    """Of all hidden codes; probabilities are shares of the draws and of one even draw more."""
+    total = 0.0
+    for j in np.flatnonzero(codes.any(0)):
+        n_codes = int(np.nanmax(truth[:, j])) + 1
+        counts = (draws[:, :, j, None] == np.arange(n_codes)).sum(0)
+        shares = (counts + 1 / n_codes) / (len(draws) + 1)
+        total += metrics.log_loss(truth[:, j], shares, codes[:, j]) * codes[:, j].sum()
+    return total / codes.sum()
 
 
 def _require_complete(

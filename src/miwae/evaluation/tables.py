@@ -51,19 +51,27 @@ class Summary(NamedTuple):
     mse: float | None  # in units of the columns' variances
     mse_deviation: float | None  # over masks
     mae: float | None
+    crps: float | None
     accuracy: float | None
+    log_loss: float | None
     seconds: float
     error: str | None  # the last failure, if any
 
 
 def summarise(records: Iterable[dict[str, Any]]) -> list[Summary]:
-    """One line for each method, the most accurate first."""
+    """One line for each method, the most accurate first: in numbers, or else in categories."""
     by_method = defaultdict(list)
     for record in records:
         by_method[record["method"]].append(record)
     lines = [_summary(method, own) for method, own in by_method.items()]
     worst = float("inf")
-    return sorted(lines, key=lambda s: worst if s.mse is None else s.mse)
+    return sorted(
+        lines,
+        key=lambda s: (
+            worst if s.mse is None else s.mse,
+            0 if s.accuracy is None else -s.accuracy,
+        ),
+    )
 
 
 def _summary(method: str, records: list[dict[str, Any]]) -> Summary:
@@ -80,7 +88,9 @@ def _summary(method: str, records: list[dict[str, Any]]) -> Summary:
         mean("mse"),
         float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
         mean("mae"),
+        mean("crps"),
         mean("accuracy"),
+        mean("log_loss"),
         float(np.mean([record["seconds"] for record in records])),
         next((record["error"] for record in reversed(records) if "error" in record), None),
     )

@@ -1,5 +1,7 @@
 """Other methods of imputation, behind one interface, held to their published figures."""
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -11,7 +13,7 @@ from miwae.evaluation.peers.mean import Mean
 from miwae.evaluation.peers.missforest import MissForest
 from miwae.evaluation.peers.pca import PCA
 
-__all__ = ["PEERS", "complete"]
+__all__ = ["PEERS", "complete", "fit"]
 
 PEERS: dict[str, type[AbstractPeer]] = {
     "mean": Mean,
@@ -30,3 +32,18 @@ def complete(
     if name not in PEERS:
         raise SettingsError(f"method {name!r} is not one of {', '.join(PEERS)}")
     return PEERS[name](seed=seed).fit_transform(x, categorical)
+
+
+def fit(
+    name: str, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], seed: int
+) -> Callable[[Float[np.ndarray, "M D"]], Float[np.ndarray, "M D"]]:
+    """A function that completes other rows by that method.
+
+    Most of these methods keep nothing to complete other rows with: the table is completed anew
+    with them at its end. So they learn from the new rows as well, and take as long as ever.
+    """
+
+    def completed(new: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"]:
+        return complete(name, np.concatenate([x, new]), categorical, seed)[len(x) :]
+
+    return completed
