@@ -1,3 +1,6 @@
+from types import SimpleNamespace
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,7 +8,12 @@ import pytest
 from arviz_stats.base import array_stats  # pyright: ignore[reportPrivateImportUsage]
 from scipy import stats
 
-from miwae.inference import importance
+from miwae.inference import importance as functions
+
+# Each as one program: operation by operation, each shape would be compiled many times.
+importance = SimpleNamespace(
+    **{name: eqx.filter_jit(getattr(functions, name)) for name in functions.__all__}
+)
 
 LOG_W = jax.random.normal(jax.random.key(0), (50, 4)) * 2
 H = jax.random.normal(jax.random.key(1), (50, 4, 3)) + 5.0

@@ -52,7 +52,7 @@ print("alike on", len(jax.devices()), "devices")
 
 @pytest.mark.slow
 def test_the_same_result_on_one_and_four_devices_and_after_a_change_between_them(tmp_path):
-    flags = "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=1"
+    flags = os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=4"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=tmp_path,

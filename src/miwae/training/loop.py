@@ -219,16 +219,8 @@ def fit(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
     evaluation, remaining = _evaluation(values, seen, settings, rng, key_score, copies_of)
     state = initial_state(autoencoder, settings, key_state, len(values))
-    history: list[Record] = []
     fingerprint = _fingerprint(values, seen, key)
-    if checkpoint is not None and Path(checkpoint).exists():
-        state, saved = load_checkpoint(checkpoint, state, settings, fingerprint)
-        history = [Record(*record) for record in saved]
-        if int(state.step) > settings.max_steps:
-            raise FileFormatError(
-                f"{checkpoint} is of step {int(state.step)}, beyond max_steps "
-                f"({settings.max_steps}): allow more steps, or use another file"
-            )
+    state, history = _resumed(checkpoint, state, settings, fingerprint)
     report = callback or (lambda progress: None)
     guard = _Guard(settings, remaining.sum() / len(values))
     before = history[-1].seconds if history else 0.0
@@ -275,6 +267,24 @@ def fit(
             report(Progress("training", int(state.step), settings.max_steps, history[-1]))
     report(Progress("done", int(state.step), settings.max_steps, history[-1] if history else None))
     return Fitted(state.best, state, tuple(history), (*guard.events, stop))
+
+
+def _resumed(
+    checkpoint: str | Path | None,
+    state: TrainingState,
+    settings: TrainingSettings,
+    fingerprint: str,
+) -> tuple[TrainingState, list[Record]]:
+    """The state and the history of a checkpoint, if there is one."""
+    if checkpoint is None or not Path(checkpoint).exists():
+        return state, []
+    state, saved = load_checkpoint(checkpoint, state, settings, fingerprint)
+    if int(state.step) > settings.max_steps:
+        raise FileFormatError(
+            f"{checkpoint} is of step {int(state.step)}, beyond max_steps "
+            f"({settings.max_steps}): allow more steps, or use another file"
+        )
+    return state, [Record(*record) for record in saved]
 
 
 def _fingerprint(x: np.ndarray, observed: np.ndarray, key: Key[Array, ""]) -> str:
