@@ -59,4 +59,5 @@ experiments: setup
 	$(BIN)/python -W ignore experiments/sequences.py
 	$(BIN)/python -W ignore experiments/coverage.py
 	$(BIN)/python -W ignore experiments/pooling.py
+	$(BIN)/python -W ignore experiments/mixed.py
 	$(BIN)/python -W ignore experiments/benchmarked.py

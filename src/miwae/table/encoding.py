@@ -217,7 +217,8 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
     if known.transform is not None:
         x = known.transform.inverse(x)
     if known.resolution:
-        x = np.rint(x / known.resolution) * known.resolution
+        steps = np.rint((x - known.phase) / known.resolution)
+        x = steps * known.resolution + known.phase
     if known.whole:
         x = np.rint(x)
     lower = -np.inf if known.lower is None else known.lower

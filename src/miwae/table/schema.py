@@ -72,6 +72,7 @@ class ColumnSchema:
         lower: no imputed value is below; None for no limit.
         upper: no imputed value is above; None for no limit.
         resolution: imputed times are multiples of so many seconds; 0 for no rounding.
+        phase: seconds that they are all beyond such a multiple, as midnight is in most zones.
         transform: to the scale of the model, for numbers and times.
         spread: standard deviation of counts, which the model sees as they are.
     """
@@ -86,6 +87,7 @@ class ColumnSchema:
     lower: float | None = None
     upper: float | None = None
     resolution: float = 0.0
+    phase: float = 0.0
     transform: Transform | None = None
     spread: float = 1.0
 
@@ -240,7 +242,7 @@ def _column_schema(
         whole=kind == "integer" or column.whole,
         lower=lower,
         upper=upper,
-        resolution=_resolution(x) if column.storage == "time" else 0.0,
+        **_coarseness(x, column.storage),
         transform=transform,
     )
 
@@ -494,10 +496,14 @@ def _limits(
     return lower, upper
 
 
-def _resolution(x: Float[np.ndarray, " N"]) -> float:
+def _coarseness(x: Float[np.ndarray, " N"], storage: Storage) -> dict[str, float]:
+    """The coarsest steps that all times are apart from each other."""
+    if storage != "time":
+        return {}
     # Seconds since 1970 are a little off where they are not whole.
     rounding = 4 * np.spacing(np.abs(x).max())
+    since = x - x.min()
     for step in RESOLUTIONS:
-        if np.all(np.abs(x - np.rint(x / step) * step) <= rounding):
-            return step
-    return 0.0
+        if np.all(np.abs(since - np.rint(since / step) * step) <= rounding):
+            return {"resolution": step, "phase": float(x.min() % step)}
+    return {}

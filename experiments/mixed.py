@@ -1,0 +1,119 @@
+"""Tables of numbers and categories, by the command that users have: `miwae benchmark`.
+
+    python experiments/mixed.py                    everything that is not in the results yet
+    python experiments/mixed.py --show             the table of what there is
+
+Three tenths of the observed cells are hidden uniformly at random and completed: in the table
+itself, and in a fifth of the rows after learning from the others. The penguins ship with this
+package, the other tables with statsmodels.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import pandas as pd
+from common import parser_of
+from rich.console import Console
+from rich.table import Table
+from statsmodels import datasets
+
+RESULTS = Path(__file__).parent / "results" / "mixed.jsonl"
+METHODS = "miwae,mean,knn,pca,missforest,iterative"
+RATE, NEW_ROWS = 0.3, 0.2
+
+
+def penguins():
+    """344 penguins: species, island and sex; bill, flipper and weight."""
+    with resources.as_file(resources.files("miwae.data") / "penguins.csv") as path:
+        return pd.read_csv(path), ()
+
+
+def voters():
+    """944 American voters of 1996: opinions on scales, age, education, income, vote."""
+    frame = datasets.anes96.load_pandas().data.drop(columns="logpopul")
+    return frame, ("vote",)
+
+
+def travellers():
+    """840 choices between plane, train, bus and car: times, costs, income."""
+    frame = datasets.modechoice.load_pandas().data.drop(columns="individual")
+    return frame, ("mode", "choice")
+
+
+def marriages():
+    """1,500 of 6,366 answers on marriages: years, children, occupations of both."""
+    frame = datasets.fair.load_pandas().data.sample(1_500, random_state=0)
+    return frame, ("occupation", "occupation_husb")
+
+
+TABLES = {
+    "penguins": penguins,
+    "voters": voters,
+    "travellers": travellers,
+    "marriages": marriages,
+}
+PROTOCOLS = {"in-sample": 0.0, "new-rows": NEW_ROWS}
+
+
+def compare(name, protocol, n_masks):
+    """What the command says of a table."""
+    frame, categorical = TABLES[name]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.csv"
+        frame.to_csv(path, index=False)
+        kinds = [f"--kind={column}=categorical" for column in categorical]
+        shares = [f"--rate={RATE}", f"--new-rows={PROTOCOLS[protocol]}", f"--masks={n_masks}"]
+        command = ["benchmark", str(path), "--methods", METHODS, *shares, *kinds, "--json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "miwae.cli", *command], stdout=subprocess.PIPE, check=True
+        )
+    (found,) = json.loads(done.stdout)
+    return {
+        "table": name,
+        "shape": list(frame.shape),
+        "protocol": protocol,
+        "rate": RATE,
+        "masks": n_masks,
+        "methods": found["methods"],
+    }
+
+
+def results():
+    """What there is, by table and protocol."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    records = [json.loads(line) for line in lines]
+    return {(record["table"], record["protocol"]): record for record in records}
+
+
+def show(found):
+    """One line for each table, protocol and method."""
+    fields = ("mse", "mae", "crps", "accuracy", "log_loss", "seconds")
+    view = Table(title="cells hidden from tables of numbers and categories")
+    for column in ("table", "protocol", "method", *fields):
+        view.add_column(column, justify="right" if column in fields else "left")
+    for (table, protocol), record in found.items():
+        for line in record["methods"]:
+            numbers = ("" if line[field] is None else f"{line[field]:.3f}" for field in fields)
+            view.add_row(table, protocol, line["method"], *numbers)
+    Console(width=110).print(view)
+
+
+def main():
+    """Run, or show."""
+    arguments = parser_of(__doc__, masks=2).parse_args()
+    for protocol in () if arguments.show else PROTOCOLS:
+        for name in TABLES:
+            if (name, protocol) not in results():
+                record = compare(name, protocol, arguments.masks)
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                print(f"{name}, {protocol}", flush=True)
+    show(results())
+
+
+if __name__ == "__main__":
+    main()
