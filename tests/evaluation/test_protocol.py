@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from miwae.errors import DataError
 from miwae.evaluation import metrics
 from miwae.evaluation.peers import complete, fit
 from miwae.evaluation.protocol import (
@@ -126,6 +127,12 @@ def test_new_rows_are_completed_by_what_was_learned_elsewhere():
     assert [record["protocol"] for record in records] == ["new-rows"] * 4
     assert records[0]["mse"] == pytest.approx(1.0, abs=0.3)
     assert "error" in records[1]
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.001, 0), (0.9999, 400)])
+def test_some_rows_have_to_be_new_and_some_not(share, count):
+    with pytest.raises(DataError, match=f"{count} of the 400 rows of noise are new"):
+        next(new_rows(experiment(), {}, [0], share=share))
 
 
 def test_one_table_is_scored_as_a_draw_that_is_sure_of_itself():

@@ -130,11 +130,20 @@ def new_rows(
         masks: numbers of the masks; each has its own split of the rows.
         done: cells to leave out.
         share: of the rows that are new.
+
+    Raises:
+        DataError: none are new by that share, or all.
     """
     n_rows = len(experiment.x)
+    n_new = round(share * n_rows)
+    if not 0 < n_new < n_rows:
+        raise DataError(
+            f"{n_new} of the {n_rows} rows of {experiment.data} are new with a share of "
+            f"{share:g}: some have to be new, and some to be learned from"
+        )
     for mask in masks:
         order = np.random.default_rng([experiment.seed, mask, ROWS]).permutation(n_rows)
-        new = np.isin(np.arange(n_rows), order[: round(share * n_rows)])
+        new = np.isin(np.arange(n_rows), order[:n_new])
         x, hidden = _with_holes(experiment, mask, ~new)
         given = np.where(hidden, np.nan, x)
         for name, fit in methods.items():
