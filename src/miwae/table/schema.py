@@ -237,12 +237,14 @@ def _column_schema(
     transform = choose_transform(x, has_zero=column.storage != "time")
     if transform.shape != "identity":
         own["reason"] += f"; modelled on {_scale_words(transform)} scale"
+    resolution, phase = _coarseness(x) if column.storage == "time" else (0.0, 0.0)
     return ColumnSchema(
         **own,
         whole=kind == "integer" or column.whole,
         lower=lower,
         upper=upper,
-        **_coarseness(x, column.storage),
+        resolution=resolution,
+        phase=phase,
         transform=transform,
     )
 
@@ -496,14 +498,12 @@ def _limits(
     return lower, upper
 
 
-def _coarseness(x: Float[np.ndarray, " N"], storage: Storage) -> dict[str, float]:
-    """The coarsest steps that all times are apart from each other."""
-    if storage != "time":
-        return {}
+def _coarseness(x: Float[np.ndarray, " N"]) -> tuple[float, float]:
+    """The coarsest step that all times are apart from each other, and what is beyond it."""
     # Seconds since 1970 are a little off where they are not whole.
     rounding = 4 * np.spacing(np.abs(x).max())
     since = x - x.min()
     for step in RESOLUTIONS:
         if np.all(np.abs(since - np.rint(since / step) * step) <= rounding):
-            return {"resolution": step, "phase": float(x.min() % step)}
-    return {}
+            return step, float(x.min() % step)
+    return 0.0, 0.0
