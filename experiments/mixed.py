@@ -32,21 +32,28 @@ def penguins():
         return pd.read_csv(path), ()
 
 
+def packaged(module):
+    """A table of statsmodels."""
+    frame = module.load_pandas().data
+    assert isinstance(frame, pd.DataFrame)
+    return frame
+
+
 def voters():
     """944 American voters of 1996: opinions on scales, age, education, income, vote."""
-    frame = datasets.anes96.load_pandas().data.drop(columns="logpopul")
+    frame = packaged(datasets.anes96).drop(columns="logpopul")
     return frame, ("vote",)
 
 
 def travellers():
     """840 choices between plane, train, bus and car: times, costs, income."""
-    frame = datasets.modechoice.load_pandas().data.drop(columns="individual")
+    frame = packaged(datasets.modechoice).drop(columns="individual")
     return frame, ("mode", "choice")
 
 
 def marriages():
     """1,500 of 6,366 answers on marriages: years, children, occupations of both."""
-    frame = datasets.fair.load_pandas().data.sample(1_500, random_state=0)
+    frame = packaged(datasets.fair).sample(1_500, random_state=0)
     return frame, ("occupation", "occupation_husb")
 
 

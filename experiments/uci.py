@@ -154,7 +154,7 @@ def show(records):
         print(f"{table:18} default / best other, same masks: {ratio:.3f}")
     if ratios:
         print(f"geometric mean: {np.exp(np.mean(np.log(list(ratios.values())))):.3f}")
-    plot(cells)
+    plot(by_cell(on_masks_of_all(records)))
 
 
 def _shown(values):
@@ -176,30 +176,46 @@ def ratios_to_best(records):
     return {table: float(np.exp(np.mean(logs[table]))) for table in TABLES if logs[table]}
 
 
+def on_masks_of_all(records):
+    """The records of masks that every method has met: others would not compare like with like."""
+    fine = [record for record in records if "mse" in record]
+    met = defaultdict(set)
+    for record in fine:
+        met[record["data"], record["method"]].add(record["mask"])
+    common = defaultdict(lambda: set(range(1_000)))
+    for (table, _), masks in met.items():
+        common[table] &= masks
+    return [record for record in fine if record["mask"] in common[record["data"]]]
+
+
 def plot(cells):
     """Error against time, one panel for each table."""
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(2, 4, figsize=(14, 7), layout="constrained")
-    styles = {"default": ("C3", "*", 200), "miwae": ("C0", "o", 40), "mvae": ("C1", "s", 40)}
+    figure, panels = plt.subplots(2, 4, figsize=(13, 6.5), layout="constrained")
+    marks = {name: (f"{0.75 - 0.12 * i:.2f}", "v^<>PX"[i]) for i, name in enumerate(peers.PEERS)}
+    marks["default"] = ("C3", "*")
+    for i, steps in enumerate(MILESTONES):
+        marks[f"mvae, {steps:,} steps"] = ("C1", "sdD"[i])
+        marks[f"miwae, {steps:,} steps"] = ("C0", "oph"[i])
+    lines = {}
     for panel, table in zip(panels.flat, TABLES, strict=False):
-        for (method, data), values in cells.items():
-            if data != table:
-                continue
-            error, seconds = values.mean(axis=0)
-            own = styles.get(method.split(",")[0])
-            colour, marker, size = own or ("0.4", "^", 40)
-            panel.scatter(seconds, error, color=colour, marker=marker, s=size)
-            panel.annotate(
-                method, (seconds, error), fontsize=7, xytext=(4, 3), textcoords="offset points"
-            )
+        for method, (colour, marker) in marks.items():
+            if (method, table) in cells:
+                error, seconds = cells[method, table].mean(axis=0)
+                size = 160 if method == "default" else 45
+                lines[method] = panel.scatter(
+                    seconds, error, color=colour, marker=marker, s=size, zorder=3
+                )
         paper = PAPER["miwae, paper"][list(TABLES).index(table)]
-        panel.axhline(paper, color="C0", lw=0.8, ls=":")
+        lines["miwae in the paper"] = panel.axhline(paper, color="C0", lw=0.8, ls=":")
         panel.set(title=table, xscale="log", xlabel="seconds", ylabel="mean squared error")
         # Methods far above the mean imputer would hide the differences between the others.
         panel.set_ylim(top=1.25)
     panels.flat[-1].axis("off")
-    panels.flat[-1].text(0, 0.5, "half of the cells removed\ndotted: MIWAE in the paper")
+    panels.flat[-1].legend(
+        lines.values(), lines.keys(), loc="center", fontsize=9, title="half of the cells removed"
+    )
     save(figure, "table2")
 
 
