@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from common import parser_of
 from rich.console import Console
 from rich.table import Table
 from statsmodels import datasets
+
+from miwae.atomic import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "mixed.jsonl"
 METHODS = "miwae,mean,knn,pca,missforest,iterative"
@@ -96,6 +99,10 @@ def results():
     return {(record["table"], record["protocol"]): record for record in records}
 
 
+def _write(content, file):
+    file.write(content)
+
+
 def show(found):
     """One line for each table, protocol and method."""
     fields = ("mse", "mae", "crps", "accuracy", "log_loss", "seconds")
@@ -115,9 +122,9 @@ def main():
     for protocol in () if arguments.show else PROTOCOLS:
         for name in TABLES:
             if (name, protocol) not in results():
-                record = compare(name, protocol, arguments.masks)
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
+                records = [*results().values(), compare(name, protocol, arguments.masks)]
+                text = "".join(json.dumps(record) + "\n" for record in records)
+                write_atomically(str(RESULTS), partial(_write, text.encode()))
                 print(f"{name}, {protocol}", flush=True)
     show(results())
 

@@ -885,6 +885,16 @@ def test_benchmark_prints_the_most_accurate_method_first():
     assert run.stderr.count("mask 1 of 1") == 2
 
 
+def test_benchmark_draws_a_table_of_categories(tmp_path):
+    table = b"a,b\n" + b"yes,left\nno,right\n" * 20
+    picture = tmp_path / "picture.svg"
+    arguments = ("--methods", "mean,knn", "--masks", 1, "--plot", picture, "--json")
+    run = succeeded(miwae("benchmark", "-", *arguments, stdin=table))
+    (data,) = json.loads(run.stdout)
+    assert [line["method"] for line in data["methods"]] == ["knn", "mean"]
+    assert b"share of wrong categories" in picture.read_bytes()
+
+
 def test_benchmark_on_rows_that_were_not_learned_from():
     arguments = ("--methods", "miwae,mean", "--masks", 1, "--new-rows", 0.25, "--json")
     run = succeeded(miwae("benchmark", "-", *arguments, stdin=correlated_table()))

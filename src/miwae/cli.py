@@ -321,14 +321,11 @@ def benchmark(
     quiet: Quiet = False,
 ) -> None:
     """Compare imputers on your own tables, by hiding observed cells and filling them again."""
-    from miwae.evaluation import protocol
     from miwae.evaluation.amputation import MECHANISMS
-    from miwae.evaluation.peers import PEERS
+    from miwae.evaluation.protocol import Experiment
     from miwae.evaluation.tables import as_matrix, summarise
 
-    if not 0 <= new_rows < 1:
-        raise SettingsError(f"--new-rows {new_rows} is not a share of the rows, 0 to below 1")
-    chosen = _methods(methods, tuple(PEERS), new_rows=new_rows > 0)
+    attempts, chosen = _protocol(new_rows, methods)
     if mechanism not in MECHANISMS:
         raise SettingsError(f"--mechanism {mechanism} is not one of {', '.join(MECHANISMS)}")
     if plot is not None:
@@ -338,15 +335,11 @@ def benchmark(
         table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
         columns = _columns(table, _marks(na))
         matrix = as_matrix(infer_schema(columns, column_kinds=_settings(kind, "--kind")), columns)
-        experiment = protocol.Experiment(
+        experiment = Experiment(
             source, matrix.x, matrix.categorical, mechanism, rate, seed, "observed"
         )
         records = []
-        if new_rows:
-            attempts = protocol.new_rows(experiment, chosen, range(masks), share=new_rows)
-        else:
-            attempts = protocol.in_sample(experiment, chosen, range(masks))
-        for record in attempts:
+        for record in attempts(experiment, chosen, range(masks)):
             records.append(record)
             if not as_json and not quiet:
                 tell_record(record, masks)
@@ -360,19 +353,26 @@ def benchmark(
         plot_comparisons(compared, plot)
 
 
-def _methods(names: str, peers: tuple[str, ...], *, new_rows: bool) -> dict[str, Any]:
-    """The methods to compare, ours first; those that complete new rows are fitted before."""
+def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:
+    """How to compare, and the methods for it: those that complete new rows are fitted before."""
     from functools import partial
 
-    from miwae.evaluation.peers import complete, fit
+    from miwae.evaluation import peers, protocol
 
-    ours, theirs = (_fit_by_default, fit) if new_rows else (_complete_by_default, complete)
-    known = {"miwae": ours, **{name: partial(theirs, name) for name in peers}}
+    if not 0 <= new_rows < 1:
+        raise SettingsError(f"--new-rows {new_rows} is not a share of the rows, 0 to below 1")
+    if new_rows:
+        attempts = partial(protocol.new_rows, share=new_rows)
+        ours, theirs = _fit_by_default, peers.fit
+    else:
+        attempts = protocol.in_sample
+        ours, theirs = _complete_by_default, peers.complete
+    known = {"miwae": ours, **{name: partial(theirs, name) for name in peers.PEERS}}
     asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
     for name in asked:
         if name not in known:
             raise SettingsError(f"--methods {name} is not one of {', '.join(known)}")
-    return {name: known[name] for name in asked}
+    return attempts, {name: known[name] for name in asked}
 
 
 def _complete_by_default(x: Any, categorical: Any, seed: int) -> Any:

@@ -309,7 +309,7 @@ def require_plots(path: str) -> None:
 
 
 def plot_comparisons(compared: list[Comparison], path: str) -> None:
-    """Squared error with its deviation over masks, a panel for each file."""
+    """Squared error with its deviation over masks, or wrong categories; a panel for each file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -317,13 +317,16 @@ def plot_comparisons(compared: list[Comparison], path: str) -> None:
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(compared), 1, squeeze=False)[:, 0]
     for panel, comparison in zip(panels, compared, strict=True):
-        lines = [line for line in comparison.summaries if line.mse is not None][::-1]
+        lines = [line for line in comparison.summaries if line.n_masks][::-1]
         names = [f"{line.method} ({line.seconds:.0f} s)" for line in lines]
-        errors = [line.mse for line in lines]
-        spread = [line.mse_deviation or 0.0 for line in lines]
         colours = ["C3" if line.method == "miwae" else "0.65" for line in lines]
-        panel.barh(names, errors, xerr=spread, color=colours, capsize=3)
-        panel.set(title=comparison.source, xlabel="squared error on hidden cells")
+        if any(line.mse is not None for line in lines):
+            spread = [line.mse_deviation or 0.0 for line in lines]
+            panel.barh(names, [line.mse for line in lines], xerr=spread, color=colours, capsize=3)
+            panel.set(title=comparison.source, xlabel="squared error on hidden cells")
+        else:  # a table of categories
+            panel.barh(names, [1 - (line.accuracy or 0.0) for line in lines], color=colours)
+            panel.set(title=comparison.source, xlabel="share of wrong categories, hidden cells")
         for side in ("top", "right"):
             panel.spines[side].set_visible(False)
     write_atomically(path, lambda file: figure.savefig(file, format=path[-3:], dpi=150))

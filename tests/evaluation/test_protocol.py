@@ -8,6 +8,7 @@ from miwae.evaluation import metrics
 from miwae.evaluation.peers import complete, fit
 from miwae.evaluation.protocol import (
     KEY,
+    ROWS,
     Completed,
     Experiment,
     Store,
@@ -176,6 +177,24 @@ def test_no_code_is_taken_for_impossible_after_a_few_draws():
     # Four draws of the code 0 and a fifth in equal parts of 0, 1 and 2.
     expected = -zeros * np.log((4 + 1 / 3) / 5) - (1 - zeros) * np.log(1 / 3 / 5)
     assert record["log_loss"] == pytest.approx(expected)
+
+
+def test_a_code_counts_though_no_scored_row_has_it():
+    """Draws of it are not lost, and the even draw has a part of it."""
+
+    def surprised(known, categorical, seed):
+        def completed(new):
+            filled = np.where(np.isnan(new), 9.0, new)
+            return Completed(filled, lambda: np.stack([filled] * 4))
+
+        return completed
+
+    x = np.random.default_rng(0).integers(2, size=(200, 2)).astype(float)
+    split = Experiment("rare", x, np.array([True, True]), rate=0.3)
+    order = np.random.default_rng([split.seed, 0, ROWS]).permutation(len(x))
+    x[order[-1], 0] = x[order[-1], 1] = 9.0  # in a row that is learned from
+    (record,) = new_rows(split, {"surprised": surprised}, [0], share=0.2)
+    assert record["log_loss"] == pytest.approx(-np.log(0.1 / 5))
 
 
 def test_peers_complete_new_rows_together_with_the_others():

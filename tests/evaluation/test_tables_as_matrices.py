@@ -46,3 +46,11 @@ def test_the_most_accurate_comes_first_and_failures_last():
     assert (second.n_masks, second.mse, second.mae, second.seconds) == (2, 0.6, 0.5, 2.0)
     assert second.mse_deviation == pytest.approx(np.sqrt(0.02))
     assert (failed.method, failed.mse, failed.error) == ("b", None, "no")
+
+
+def test_where_there_are_no_numbers_the_categories_decide():
+    records = [
+        {"method": name, "accuracy": share, "seconds": 1.0}
+        for name, share in (("poor", 0.4), ("good", 0.9), ("fair", 0.6))
+    ]
+    assert [line.method for line in summarise(records)] == ["good", "fair", "poor"]

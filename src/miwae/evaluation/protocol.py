@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from miwae.errors import DataError
 from miwae.evaluation import metrics
@@ -109,7 +109,7 @@ def in_sample(
             if key_of(record) not in done:
                 seed = experiment.seed + mask
                 attempt = partial(method, given.copy(), experiment.categorical, seed)
-                yield record | _outcome(attempt, x, hidden, experiment.categorical)
+                yield record | _outcome(attempt, experiment, x, hidden)
 
 
 def new_rows(
@@ -153,7 +153,7 @@ def new_rows(
                 attempt = partial(
                     _fitted_elsewhere, fit, given[~new], given[new], experiment.categorical, seed
                 )
-                yield record | _outcome(attempt, x[new], hidden[new], experiment.categorical)
+                yield record | _outcome(attempt, experiment, x[new], hidden[new])
 
 
 def _fitted_elsewhere(
@@ -202,9 +202,9 @@ def _with_holes(
 
 def _outcome(
     attempt: Callable[[], Array | Completed],
+    experiment: Experiment,
     truth: Float[np.ndarray, "N D"],
     hidden: Bool[np.ndarray, "N D"],
-    categorical: Bool[np.ndarray, " D"],
 ) -> Record:
     """The metrics and the time of an attempt, or what went wrong."""
     start = time.perf_counter()
@@ -219,7 +219,7 @@ def _outcome(
         text = f"{type(error).__name__}: {error}"
         return {"seconds": time.perf_counter() - start, "error": text}
     outcome: Record = {"seconds": seconds}
-    numbers, codes = hidden & ~categorical, hidden & categorical
+    numbers, codes = hidden & ~experiment.categorical, hidden & experiment.categorical
     if numbers.any():
         for metric in (metrics.mse, metrics.rmse, metrics.mae, metrics.wasserstein):
             outcome[metric.__name__] = metric(truth, completed, numbers)
@@ -227,7 +227,9 @@ def _outcome(
     if codes.any():
         outcome["accuracy"] = metrics.accuracy(truth, completed, codes)
         if draws is not None:
-            outcome["log_loss"] = _log_loss(truth, draws, codes)
+            # Of the whole table: a code may be missing among the rows that are scored.
+            n_codes = np.nanmax(experiment.x, axis=0).astype(int) + 1
+            outcome["log_loss"] = _log_loss(truth, draws, codes, n_codes)
     return outcome
 
 
@@ -235,13 +237,13 @@ def _log_loss(
     truth: Float[np.ndarray, "N D"],
     draws: Float[np.ndarray, "M N D"],
     codes: Bool[np.ndarray, "N D"],
+    n_codes: Int[np.ndarray, " D"],
 ) -> float:
     """Of all hidden codes; probabilities are shares of the draws and of one even draw more."""
     total = 0.0
     for j in np.flatnonzero(codes.any(0)):
-        n_codes = int(np.nanmax(truth[:, j])) + 1
-        counts = (draws[:, :, j, None] == np.arange(n_codes)).sum(0)
-        shares = (counts + 1 / n_codes) / (len(draws) + 1)
+        counts = (draws[:, :, j, None] == np.arange(n_codes[j])).sum(0)
+        shares = (counts + 1 / n_codes[j]) / (len(draws) + 1)
         total += metrics.log_loss(truth[:, j], shares, codes[:, j]) * codes[:, j].sum()
     return total / codes.sum()
 
