@@ -117,7 +117,8 @@ def kappa_of(n_parameters: int) -> jax.Array:
 def _affine_student_t(kappa: jax.Array) -> AbstractProposal:
     centre, delta, raw, tail = jnp.split(kappa, 4, axis=-1)
     cholesky = jnp.tile(jnp.array([[1.4, 0.0], [-0.6, 0.9]])[None], (kappa.shape[0], 1, 1))
-    return AffineStudentT(centre, cholesky, delta, jnp.exp(0.5 * raw), 3.0 + jnp.exp(tail))
+    inverse, scale = jnp.linalg.inv(cholesky), jnp.exp(0.5 * raw)
+    return AffineStudentT(centre, cholesky, inverse, delta, scale, 3.0 + jnp.exp(tail))
 
 
 def _of_family(make: Callable[[], AbstractPosterior]) -> Callable[[], Family]:

@@ -11,24 +11,34 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["cholesky", "solve_lower", "solve_lower_transposed"]
+__all__ = ["cholesky_solve", "solve_lower", "solve_lower_transposed"]
 
 
-def cholesky(a: Float[Array, "L L B"]) -> Float[Array, "L L B"]:
-    """The lower triangular C with `C C' = a`, for each of B positive definite matrices.
+def cholesky_solve(
+    a: Float[Array, "L L B"], b: Float[Array, "L K B"]
+) -> tuple[Float[Array, "L L B"], Float[Array, "L K B"]]:
+    """C with `C C' = a`, and `C^-1 b`: elimination turns `[a | b]` into `[C' | C^-1 b]`.
+
+    Each turn of a compiled loop costs more than the few numbers it works on, so both are had from
+    one loop.
 
     Example:
-        >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])[:, :, None])[:, :, 0].tolist()
-        [[2.0, 0.0], [1.0, 2.0]]
+        >>> a, b = jnp.array([[4.0, 2.0], [2.0, 5.0]]), jnp.array([[2.0], [5.0]])
+        >>> factor, solution = cholesky_solve(a[:, :, None], b[:, :, None])
+        >>> factor[:, :, 0].tolist(), solution[:, 0, 0].tolist()
+        ([[2.0, 0.0], [1.0, 2.0]], [1.0, 2.0])
     """
-    place = jnp.arange(a.shape[0])[:, None]
+    n = a.shape[0]
+    whole = jnp.concatenate([a, b], axis=1)
+    place = jnp.arange(whole.shape[1])[:, None]
 
     def step(j: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        rest, factor = carry
-        column = jnp.where(place >= j, rest[:, j] / jnp.sqrt(rest[j, j])[None], 0.0)
-        return rest - column[:, None] * column[None], factor.at[:, j].set(column)
+        rest, done = carry
+        row = jnp.where(place >= j, rest[j] / jnp.sqrt(rest[j, j])[None], 0.0)
+        return rest - row[:n, None] * row[None], done.at[j].set(row)
 
-    return jax.lax.fori_loop(0, a.shape[0], step, (a, jnp.zeros_like(a)))[1]
+    done = jax.lax.fori_loop(0, n, step, (whole, jnp.zeros_like(whole)))[1]
+    return jnp.swapaxes(done[:, :n], 0, 1), done[:, n:]
 
 
 def solve_lower(c: Float[Array, "L L B"], b: Float[Array, "L K B"]) -> Float[Array, "L K B"]:

@@ -35,9 +35,10 @@ class _Bars(Progressor):
             score = None if progress.record is None else progress.record.log_density
             note = "" if score is None else f"held-out log-density {score:.3f}"
             total = progress.step if progress.phase == "done" else progress.max_steps
+            what = "finishing" if progress.phase == "finishing" else "training"
             bars.update(
                 task,
-                description=f"training{name}",
+                description=f"{what}{name}",
                 completed=progress.step,
                 total=total,
                 note=note,

@@ -46,6 +46,8 @@ def test_the_posterior_and_the_likelihood_are_those_of_dense_algebra():
     np.testing.assert_allclose(posterior.mean, mean, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(np.linalg.inv(precision), covariance, rtol=1e-3, atol=1e-5)
     np.testing.assert_array_equal(np.triu(posterior.cholesky, 1), 0.0)
+    product = np.einsum("blm,bmk->blk", posterior.cholesky, posterior.inverse)
+    np.testing.assert_allclose(product, np.tile(np.eye(2), (len(X), 1, 1)), atol=1e-5)
     expected = oracle.log_prob(ORACLE, X, OBSERVED)
     np.testing.assert_allclose(posterior.log_prob, expected, rtol=1e-4, atol=1e-4)
 

@@ -13,7 +13,7 @@ from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model.observations import Normal, StudentT
 from miwae.model.posteriors import NormalPosterior
 from miwae.model.priors import VampPrior
-from miwae.training import steps
+from miwae.training import loop, steps
 from miwae.training.loop import fit, fit_stream, refit_amortizer
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import initial_state
@@ -361,3 +361,45 @@ def test_time_can_be_limited():
     settings = dataclasses.replace(SMALL, max_steps=10**7, max_seconds=0.5)
     result = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
     assert "max_seconds is used up" in result.events[-1]
+
+
+FINISHED = dataclasses.replace(
+    SMALL, held_out=0.3, monitor="error", patience=None, learning_rate=3e-3, finish=0.5
+)
+
+
+def test_the_last_steps_learn_from_the_held_out_cells_from_the_best_state_on():
+    judged = fit(
+        small_autoencoder(),
+        X,
+        OBSERVED,
+        settings=dataclasses.replace(FINISHED, finish=0.0),
+        key=KEY,
+    )
+    finished = fit(small_autoencoder(), X, OBSERVED, settings=FINISHED, key=KEY)
+    best = min(judged.history, key=lambda record: record.error).step
+    assert best > 0
+    assert [r.error for r in finished.history] == [r.error for r in judged.history]
+    assert finished.events[-1] == (
+        f"went on from the best state for {best // 2} steps with the held-out cells"
+    )
+    # The same steps, by hand: a new run from the best state in which nothing is held out.
+    fresh = initial_state(
+        judged.autoencoder, FINISHED, jax.random.fold_in(KEY, loop.FINISH), len(X)
+    )
+    by_hand = steps.advance(
+        fresh, jnp.asarray(X), jnp.asarray(OBSERVED), FINISHED, jnp.asarray(best // 2)
+    ).state
+    assert_equal(finished.autoencoder, by_hand.autoencoder)
+
+
+def test_finishing_keeps_to_the_time():
+    settings = dataclasses.replace(FINISHED, max_seconds=1e-9)
+    fitted = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    assert fitted.events[-1].startswith("the held-out cells were not learned from: no step")
+    assert_equal(fitted.autoencoder, small_autoencoder())
+
+
+def test_finishing_needs_a_constant_rate():
+    with pytest.raises(SettingsError, match="constant"):
+        TrainingSettings(finish=0.3, schedule="cosine")

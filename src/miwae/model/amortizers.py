@@ -75,4 +75,4 @@ class LinearAmortizer(AbstractAmortizer):
         gamma = jnp.clip(gamma, -MOST_WIDENING, MOST_WIDENING)
         tail = jnp.minimum(tail, LIGHTEST_TAIL)
         df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
-        return AffineStudentT(core.mean, core.cholesky, delta, jnp.exp(gamma), df)
+        return AffineStudentT(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)

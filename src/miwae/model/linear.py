@@ -25,6 +25,7 @@ class LinearPosterior(NamedTuple):
 
     mean: Float[Array, "B L"]
     cholesky: Float[Array, "B L L"]  # C, lower triangular
+    inverse: Float[Array, "B L L"]  # C^-1
     log_prob: Float[Array, " B"]  # log p(x_obs)
 
 
@@ -46,15 +47,20 @@ class FactorAnalysis(eqx.Module):
         weight = jnp.where(observed, 1 / self.noise[None], 0.0)
         outer = (self.loadings[:, :, None] * self.loadings[:, None, :]).reshape(-1, n_latent**2)
         precision = (outer.T @ weight.T).reshape(n_latent, n_latent, -1)
-        factor = linalg.cholesky(jnp.eye(n_latent)[..., None] + precision)
         projected = (self.loadings.T @ (weight * residual).T)[:, None]
-        half = linalg.solve_lower(factor, projected)
-        mean = linalg.solve_lower_transposed(factor, half)[:, 0].T
+        identity = jnp.eye(n_latent)[..., None]
+        known = [jnp.broadcast_to(identity, precision.shape), projected]
+        factor, solved = linalg.cholesky_solve(
+            identity + precision, jnp.concatenate(known, axis=1)
+        )
+        inverse, half = solved[:, :-1], solved[:, -1]
+        mean = jnp.sum(inverse * half[:, None], axis=0).T
         log_det = jnp.sum(jnp.log(jnp.diagonal(factor)), axis=-1)
-        quadratic = jnp.sum(weight * residual**2, -1) - jnp.sum(half[:, 0] ** 2, axis=0)
+        quadratic = jnp.sum(weight * residual**2, -1) - jnp.sum(half**2, axis=0)
         constants = jnp.where(observed, jnp.log(2 * math.pi * self.noise)[None], 0.0)
         log_prob = -0.5 * (quadratic + jnp.sum(constants, -1)) - log_det
-        return LinearPosterior(mean, jnp.moveaxis(factor, -1, 0), log_prob)
+        rows_first = lambda a: jnp.moveaxis(a, -1, 0)  # noqa: E731
+        return LinearPosterior(mean, rows_first(factor), rows_first(inverse), log_prob)
 
     def padded(self, n_latent: int) -> "FactorAnalysis":
         """The same model with more factors, of zero loadings."""

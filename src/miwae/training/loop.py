@@ -28,6 +28,8 @@ __all__ = ["Fitted", "Progress", "Record", "fit", "fit_stream", "refit_amortizer
 
 EVALUATION_BLOCK = 128  # rows
 RETRY = 2**30  # folded into the key of a run after a rollback; steps never come so far
+FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all cells
+FINISHING_CHUNKS = 10  # between which time and progress are looked at
 
 
 class Record(NamedTuple):
@@ -42,9 +44,9 @@ class Record(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a callback is told: before compilation, and after each evaluation."""
+    """What a callback is told: before compilation, after each evaluation, while it finishes."""
 
-    phase: Literal["compiling", "training", "done"]
+    phase: Literal["compiling", "training", "finishing", "done"]
     step: int
     max_steps: int
     record: Record | None
@@ -206,7 +208,8 @@ def fit(
             held out.
 
     Returns:
-        The best state by held-out cells (or the last, where none are held out), and the history.
+        The best state by held-out cells (or the last, where none are held out), which has learned
+        from these as well where `settings.finish` says so, and the history.
 
     Raises:
         DataError: data that cannot be learned from.
@@ -265,8 +268,66 @@ def fit(
             if checkpoint is not None:
                 save_checkpoint(checkpoint, state, settings, history, fingerprint)
             report(Progress("training", int(state.step), settings.max_steps, history[-1]))
+    events = [*guard.events, stop]
+    if evaluation is not None and settings.finish > 0:
+        n_steps = round(settings.finish * _best_step(history, settings))
+        fresh = initial_state(state.best, settings, jax.random.fold_in(key, FINISH), len(values))
+        tell = lambda done: report(Progress("finishing", done, n_steps, history[-1]))  # noqa: E731
+        data = (jnp.asarray(values), jnp.asarray(seen))
+        state, event = _finished(state, fresh, data, n_steps, settings, elapsed, tell)
+        events.append(event)
     report(Progress("done", int(state.step), settings.max_steps, history[-1] if history else None))
-    return Fitted(state.best, state, tuple(history), (*guard.events, stop))
+    return Fitted(state.best, state, tuple(history), tuple(events))
+
+
+def _best_step(history: Sequence[Record], settings: TrainingSettings) -> int:
+    """After how many steps the best state was reached."""
+
+    def score(record: Record) -> float:
+        value = record.log_density if settings.monitor == "log_density" else record.error
+        assert value is not None  # cells are held out
+        return value if settings.monitor == "log_density" else -value
+
+    return max(history, key=score).step
+
+
+def _finished(
+    state: TrainingState,
+    fresh: TrainingState,
+    data: tuple[Float[Array, "N D"], Bool[Array, "N D"]],
+    n_steps: int,
+    settings: TrainingSettings,
+    elapsed: Callable[[], float],
+    tell: Callable[[int], None],
+) -> tuple[TrainingState, str]:
+    """Let the best state learn from the held-out cells as well; keep it as it is if that fails.
+
+    Args:
+        state: at the end of the run.
+        fresh: starts from the best state, with a new optimiser and a new average.
+        data: rows and all of their observed cells.
+        n_steps: to take.
+        settings: of the run; its program is used again.
+        elapsed: seconds of the run so far.
+        tell: told how many of the steps are done.
+
+    Returns:
+        The last state, with itself as the best, and what happened.
+    """
+    while (done := int(fresh.step)) < n_steps:
+        if settings.max_seconds is not None and elapsed() >= settings.max_seconds:
+            break
+        chunk = min(-(-n_steps // FINISHING_CHUNKS), n_steps - done)
+        new = advance(fresh, *data, settings, _integer(chunk))
+        if not bool(new.finite):
+            return state, "the held-out cells were not learned from: values were not finite"
+        fresh = new.state
+        tell(int(fresh.step))
+    if done == 0:
+        why = "no step improved the first state" if n_steps == 0 else "max_seconds is used up"
+        return state, f"the held-out cells were not learned from: {why}"
+    fresh = eqx.tree_at(lambda s: s.best, fresh, fresh.result(settings))
+    return fresh, f"went on from the best state for {done} steps with the held-out cells"
 
 
 def _resumed(
@@ -304,7 +365,9 @@ def _reason_to_stop(
     step = int(state.step)
     if step >= settings.max_steps:
         return f"stopped after {step} steps, the most allowed"
-    if settings.max_seconds is not None and seconds >= settings.max_seconds:
+    # What the last steps, on all cells, will take is left to them.
+    share = 1 / (1 + settings.finish) if evaluation else 1.0
+    if settings.max_seconds is not None and seconds >= share * settings.max_seconds:
         return f"stopped after {step} steps: max_seconds is used up"
     if evaluation and settings.patience is not None and int(state.waited) >= settings.patience:
         return (

@@ -51,6 +51,8 @@ class TrainingSettings:
             stopping.
         min_improvement: by which fraction of the best value the monitor has to improve to count: a
             noisy one always finds "a new best".
+        finish: after the last evaluation, training goes on from the best state with the held-out
+            cells among the others, for this share of the steps that led there; 0 for not at all.
         evaluation_rows: at most so many rows with held-out cells are evaluated.
         evaluation_samples: codes per row in an evaluation.
         max_rollbacks: how often a run that meets NaN or diverges goes back to its last good state,
@@ -81,6 +83,7 @@ class TrainingSettings:
     monitor: str = "log_density"
     patience: int | None = 10
     min_improvement: float = 1e-3
+    finish: float = 0.0
     evaluation_rows: int = 1024
     evaluation_samples: int = 100
     max_rollbacks: int = 3
@@ -115,6 +118,10 @@ class TrainingSettings:
             raise SettingsError(f"input_dropout must be in [0, 1), not {self.input_dropout}")
         if not self.evaluate_growth >= 0:
             raise SettingsError(f"evaluate_growth must be at least 0, not {self.evaluate_growth}")
+        if not self.finish >= 0:
+            raise SettingsError(f"finish must be at least 0, not {self.finish}")
+        if self.finish > 0 and self.schedule != "constant":
+            raise SettingsError("finish goes on at the constant rate: it needs that schedule")
         if not 0 <= self.averaging < 1:
             raise SettingsError(f"averaging must be in [0, 1), not {self.averaging}")
         if not self.learning_rate > 0:

@@ -314,9 +314,8 @@ class LowRankNormal(AbstractObservation):
         scaled = jnp.where(seen[..., None], loadings / scale[..., None], 0.0)
         # Matrices last, all samples of all rows in one axis: (R, R, K B).
         precision = jnp.einsum("kbdr,kbds->rskb", scaled, scaled).reshape(rank, rank, -1)
-        cholesky = linalg.cholesky(jnp.eye(rank)[..., None] + precision)
         projected = jnp.einsum("kbdr,kbd->rkb", scaled, residual).reshape(rank, 1, -1)
-        half = linalg.solve_lower(cholesky, projected)
+        cholesky, half = linalg.cholesky_solve(jnp.eye(rank)[..., None] + precision, projected)
         mean = linalg.solve_lower_transposed(cholesky, half).reshape(rank, *loc.shape[:2])
         quadratic = jnp.sum(residual**2, -1) - jnp.sum(half**2, 0).reshape(loc.shape[:2])
         log_diagonal = jnp.log(jnp.diagonal(cholesky)).sum(-1).reshape(loc.shape[:2])
