@@ -37,7 +37,13 @@ from miwae.table.text import read_text
 NAN = float("nan")
 
 # Small networks, few codes: a table with fewer than 100 observed cells also skips the training.
-CHEAP = {"n_imputation_samples": 120, "n_hidden": 8, "n_layers": 1, "random_state": 0}
+CHEAP = {
+    "n_imputation_samples": 120,
+    "n_hidden": 8,
+    "n_layers": 1,
+    "n_models": 1,
+    "random_state": 0,
+}
 
 
 def make(**settings):

@@ -10,7 +10,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 
 # From the bottom up. A module may import from its own layer and from those below.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "numerics", "arrays", "randomness", "compilation", "linalg", "atomic"}),
+    frozenset({"errors", "numerics", "arrays", "randomness", "linalg"}),
+    frozenset({"atomic", "compilation", "threads"}),
     frozenset({"table", "data"}),
     frozenset({"evaluation"}),
     frozenset({"multiple"}),

@@ -90,7 +90,15 @@ MaxTime = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="For the whole run, from its start.")
 ]
 Models = Annotated[
-    int, typer.Option(metavar="N", help="Models to fit; several for proper multiple imputation.")
+    int | None, typer.Option(metavar="N", help="Models to fit, whose mean is taken; by default 2.")
+]
+Bootstrap = Annotated[
+    bool,
+    typer.Option(
+        "--bootstrap",
+        help="Fit each model to a bootstrap sample of the rows: proper multiple imputation, with "
+        "--n-models 10, say.",
+    ),
 ]
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
@@ -167,7 +175,8 @@ def impute(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
-    n_models: Models = 1,
+    n_models: Models = None,
+    bootstrap: Bootstrap = False,
     seed: Annotated[
         int | None,
         typer.Option(min=0, max=MOST_SEED, help="For another result; the same each time."),
@@ -185,7 +194,8 @@ def impute(
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
     require_writable(table, output)
     if model is not None:
-        _refuse_part_of_model("--seed and --n-models", given=n_models != 1 or seed is not None)
+        chosen = n_models is not None or bootstrap or seed is not None
+        _refuse_part_of_model("--seed, --n-models and --bootstrap", given=chosen)
         imputer = _loaded(model, marks, say, max_time)
         _tell_what_is_missing(say, source, table, imputer, marks)
     else:
@@ -196,7 +206,9 @@ def impute(
             say.nothing_missing(output)
             return
         kinds = {**_left_alone(columns), **given}
-        imputer = _imputer(kinds, limits, marks, seed or 0, n_models, say, max_time, FITTING)
+        imputer = _imputer(
+            kinds, limits, marks, seed or 0, (n_models, bootstrap), say, max_time, FITTING
+        )
         imputer.fit(table)
     imputer.set_params(max_time=_left(max_time))
     write_table(_completed(imputer, table, n_imputations), output)
@@ -216,7 +228,8 @@ def fit(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     no_header: NoHeader = False,
-    n_models: Models = 1,
+    n_models: Models = None,
+    bootstrap: Bootstrap = False,
     seed: Seed = 0,
     max_time: MaxTime = None,
     as_json: AsJson = False,
@@ -233,7 +246,7 @@ def fit(
     inspection, columns = _inspect(table, given, limits, _marks(na))
     say.inspection(source, table, inspection)
     kinds = {**_left_alone(columns), **given}
-    imputer = _imputer(kinds, limits, _marks(na), seed, n_models, say, max_time, 0.9)
+    imputer = _imputer(kinds, limits, _marks(na), seed, (n_models, bootstrap), say, max_time, 0.9)
     imputer.fit(table)
     imputer.save(output)
     say.fitted(imputer, output)
@@ -560,7 +573,7 @@ def _imputer(
     bounds: Mapping[str, Any],
     marks: tuple[Any, ...],
     seed: int,
-    n_models: int,
+    models: tuple[int | None, bool],
     say: "Speaker",
     max_time: float | None,
     share: float,
@@ -569,12 +582,15 @@ def _imputer(
 
     _prepare_compiler()
     limit = _left(None if max_time is None else share * max_time)
+    n_models, bootstrap = models
+    chosen: dict[str, Any] = {} if n_models is None else {"n_models": n_models}
     return MIWAEImputer(
+        **chosen,
+        bootstrap=bootstrap,
         column_kinds=dict(kinds) or None,
         bounds=dict(bounds) or None,
         missing_values=list(marks) or float("nan"),
         random_state=seed,
-        n_models=n_models,
         max_time=limit,
         verbose=int(say.talks),
     )

@@ -5,6 +5,7 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ from miwae.table.base import AbstractTable, Column, Fill
 from miwae.table.encoding import Encoded, decode, encode, require_fillable
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
-from miwae.training.loop import Record
+from miwae.threads import WORKERS, side_by_side
+from miwae.training.loop import Progress, Record
 from miwae.training.settings import TrainingSettings
 
 __all__ = ["MIWAEImputer"]
@@ -55,7 +57,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         n_hidden: units per hidden layer.
         n_layers: hidden layers of encoder and decoder.
         batch_size: rows per training step; by default 64, or 32 of fewer than 500 rows.
-        n_samples: K, codes per row in training.
+        n_samples: K, codes per row in training; with more, small tables are overfitted sooner.
         n_imputation_samples: L, codes per row in imputation, at most: easy rows need fewer.
         max_steps: training steps; by default as many as the table is worth, at most 10,000.
         max_time: seconds that `fit` may take (compilation cannot be interrupted), and each later
@@ -70,9 +72,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         add_indicator: append a column that tells which cells were missing for each column that had
             missing cells when fitted.
         objective: "miwae", or "mvae" for the cruder bound.
-        n_models: fit so many models, each to a bootstrap sample of the rows. More than one
-            makes `sample` reflect the uncertainty of the model itself (proper multiple
-            imputation), and averages `transform`.
+        n_models: fit so many models, with other initial weights and other cells held out, two at a
+            time, and take the mean of what they say.
+        bootstrap: fit each model to a bootstrap sample of the rows, so that with several (ten,
+            say) `sample` and `interval` reflect the uncertainty of the model as well: proper
+            multiple imputation, at some cost in accuracy.
         device: "cpu", "gpu" or "tpu"; by default JAX's own choice.
         random_state: a seed, for the same result each time.
         verbose: 1 shows progress on standard error.
@@ -111,7 +115,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         n_hidden: int = 128,
         n_layers: int = 3,
         batch_size: int | None = None,
-        n_samples: int = 20,
+        n_samples: int = 5,
         n_imputation_samples: int = 2_000,
         max_steps: int | None = None,
         max_time: float | int | None = None,
@@ -122,7 +126,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         keep_empty_features: bool = False,
         add_indicator: bool = False,
         objective: str = "miwae",
-        n_models: int = 1,
+        n_models: int = 2,
+        bootstrap: bool = False,
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -143,6 +148,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         self.add_indicator = add_indicator
         self.objective = objective
         self.n_models = n_models
+        self.bootstrap = bootstrap
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -254,7 +260,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         if not x.size:
             return
         observation = observation_of(self.schema_)
-        self.settings_ = training_settings(
+        self.settings_ = settings = training_settings(
             observed,
             objective=self.objective,
             n_samples=self.n_samples,
@@ -263,32 +269,33 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             early_stopping=self.early_stopping,
             max_seconds=None,
         )
-        models = []
-        for i, key in enumerate(jax.random.split(jax.random.key(self.seed_), self.n_models)):
-            rows = self._bootstrap(observed, i)
+
+        def member(i: int, check: Callable[[], None]) -> FittedModel:
+            rows = self._rows_of(i, observed)
             left = remaining(deadline)
-            share = None if left is None else left / (self.n_models - i)
-            models.append(
-                fit_model(
-                    observation,
-                    x[rows],
-                    observed[rows],
-                    architecture=self.architecture_,
-                    settings=_within(self.settings_, share),
-                    key=key,
-                    callback=progress.training(i, self.n_models),
-                    copies_of=rows,
-                    n_imputation_samples=self.n_imputation_samples if i == 0 else None,
-                )
+            turns = -(-(self.n_models - i) // WORKERS)
+            return fit_model(
+                observation,
+                x[rows],
+                observed[rows],
+                architecture=self.architecture_,
+                settings=_within(settings, None if left is None else left / turns),
+                key=keys[i],
+                callback=_checked(check, progress.training(i, self.n_models)),
+                copies_of=rows,
+                n_imputation_samples=self.n_imputation_samples if i == 0 else None,
             )
+
+        keys = jax.random.split(jax.random.key(self.seed_), self.n_models)
+        models = side_by_side([partial(member, i) for i in range(self.n_models)])
         self.models_ = tuple(models)
         self.history_ = models[0].history
         self.events_ += [event for model in models for event in model.events]
 
-    def _bootstrap(self, observed: Bool[np.ndarray, "N D"], member: int) -> np.ndarray:
-        """The rows of a member of an ensemble; a single model gets all of them."""
+    def _rows_of(self, member: int, observed: Bool[np.ndarray, "N D"]) -> np.ndarray:
+        """The rows that a model is fitted to: all, or a bootstrap sample of its own."""
         n_rows = len(observed)
-        if self.n_models == 1:
+        if not self.bootstrap:
             return np.arange(n_rows)
         rng = np.random.default_rng([self.seed_, member])
         # Each column has to be seen at least once, so a row that sees it is not left to chance.
@@ -338,8 +345,9 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     def sample(self, X: Any, n_imputations: int = 20) -> MultiplyImputed:
         """Draw several completed copies of a table, for statistics that know what is missing.
 
-        With one model (the default) the copies differ by the uncertainty of the missing values
-        given the model; with `n_models` above 1 also by that of the model.
+        The copies are dealt out to the models in turn. They differ by the uncertainty of the
+        missing values given a model, and by what the models disagree on; with `bootstrap` they
+        disagree as much as models of other samples of rows would.
 
         Args:
             X: a table with the columns that were fitted.
@@ -702,6 +710,19 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             flags = {f"missingindicator_{names[i]}": columns[i].missing for i in self._flagged()}
             table = table.with_columns(flags, first=False)
         return table
+
+
+def _checked(
+    check: Callable[[], None], callback: Callable[[Progress], None] | None
+) -> Callable[[Progress], None]:
+    """Look whether to go on each time that training has something to tell."""
+
+    def told(progress: Progress) -> None:
+        check()
+        if callback is not None:
+            callback(progress)
+
+    return told
 
 
 def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettings:

@@ -5,7 +5,8 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -15,7 +16,6 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.arrays import require_at_least
 from miwae.inference.imputation import impute_multiple, impute_single, quantiles
 from miwae.inference.likelihood import log_likelihood
-from miwae.inference.products import WeightedMeans, closed_form
 from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
 from miwae.model.build import linear_autoencoder, linear_core
 from miwae.model.latent import Autoencoder
@@ -34,6 +34,7 @@ from miwae.model.observations import (
 )
 from miwae.randomness import row_keys
 from miwae.table.schema import NUMERIC, ColumnSchema, Schema
+from miwae.threads import side_by_side
 from miwae.training.loop import Progress, Record, fit, fit_stream
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import TrainingState, initial_state
@@ -52,12 +53,10 @@ __all__ = [
     "update_model",
 ]
 
+T = TypeVar("T")
+
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100
-
-# Two programs per step use two cores, and take a second more to compile: for long runs.
-SHARDS = 2
-FEWEST_STEPS = 2_000
 
 # Seconds that compiling the training takes, more or less.
 COMPILATION = 8.0
@@ -73,6 +72,9 @@ LOWEST_FLOOR, HIGHEST_FLOOR = 0.02, 0.3
 # many may pass without improvement: 250 steps at least, later as many again as were needed.
 EVALUATE_EVERY, EVALUATE_GROWTH = 25, 0.1
 PATIENCE = 10
+
+# Held-out cells are learned from at last, for this share of the steps that led to the best state.
+FINISH = 0.3
 
 # Rows below which a step takes half as many of them.
 SMALL_TABLE = 500
@@ -298,8 +300,10 @@ def _why_linear(observed: Bool[np.ndarray, "N D"], settings: TrainingSettings) -
     return None
 
 
-def _means_settings(n_samples: int) -> SamplingSettings:
-    return SamplingSettings(n_samples=n_samples, tolerance=TOLERANCE, min_ess=20.0)
+def _means_settings(n_samples: int, n_members: int = 1) -> SamplingSettings:
+    """The error of a mean over members is smaller than that of each."""
+    tolerance = TOLERANCE * math.sqrt(n_members)
+    return SamplingSettings(n_samples=n_samples, tolerance=tolerance, min_ess=20.0)
 
 
 def _compile_means(
@@ -315,9 +319,7 @@ def _compile_means(
     rows = slice(0, _chunk_size(autoencoder.generative.observation.n_statistics))
     part = (x[needed][rows], observed[needed][rows])
     keys = row_keys(jax.random.key(0), *part)
-    settings = _means_settings(n_samples)
-    product = WeightedMeans(closed_form)
-    compile_sampling(autoencoder, *part, keys, settings, product=product)
+    compile_sampling(autoencoder, *part, keys, _means_settings(n_samples))
 
 
 def _core_rows(observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]) -> np.ndarray:
@@ -436,23 +438,23 @@ class TableModel:
     ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
         """The single imputation of each cell."""
         observation = self.autoencoders[0].generative.observation
-        settings = _means_settings(self.n_samples)
-        n_members = len(self.autoencoders)
+        settings = _means_settings(self.n_samples, len(self.autoencoders))
         filled, reports = np.empty_like(x), []
         for rows, done in self._chunks(len(x), observation.n_statistics):
-            results = [
-                impute_single(
+            results = self._of_each(
+                lambda autoencoder, key, told, rows=rows: impute_single(
                     autoencoder,
                     x[rows],
                     observed[rows],
                     key=key,
                     settings=settings,
                     scale=self.scale,
-                    callback=self._told(n_members * done + i * len(x[rows]), n_members * len(x)),
+                    callback=told,
                     deadline=self.deadline,
-                )
-                for i, (autoencoder, key) in enumerate(self._members())
-            ]
+                ),
+                done,
+                len(x),
+            )
             if len(results) == 1:
                 filled[rows] = results[0].x
             else:
@@ -501,26 +503,28 @@ class TableModel:
     ) -> Float[np.ndarray, "Q N D"]:
         """Quantiles of each missing cell, of the members' mixture."""
         settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
-        n_members = len(self.autoencoders)
-        several = n_members > 1
+        several = len(self.autoencoders) > 1
         # A mixture's quantiles are those of its members' pooled quantiles on a fine grid.
         fine = max(200, int(4 / min(min(level, 1 - level) for level in levels)))
         asked = tuple(i / fine for i in range(1, fine)) if several else levels
         out = np.empty((len(levels), *x.shape), dtype=np.float32)
         for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
-            parts = [
-                quantiles(
-                    autoencoder,
-                    x[rows],
-                    observed[rows],
-                    levels=asked,
-                    key=key,
-                    settings=settings,
-                    callback=self._told(n_members * done + i * len(x[rows]), n_members * len(x)),
-                    deadline=self.deadline,
-                ).x
-                for i, (autoencoder, key) in enumerate(self._members())
-            ]
+            parts = self._of_each(
+                lambda autoencoder, key, told, rows=rows: (
+                    quantiles(
+                        autoencoder,
+                        x[rows],
+                        observed[rows],
+                        levels=asked,
+                        key=key,
+                        settings=settings,
+                        callback=told,
+                        deadline=self.deadline,
+                    ).x
+                ),
+                done,
+                len(x),
+            )
             pooled = np.concatenate(parts)
             out[:, rows] = np.quantile(pooled, levels, axis=0) if several else pooled
         return out
@@ -529,20 +533,51 @@ class TableModel:
         self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
     ) -> Float[np.ndarray, " N"]:
         """Estimated log p(x_obs) of each row, of the members' mixture."""
-        n_members = len(self.autoencoders)
-        parts = np.empty((n_members, len(x)))
+        parts = np.empty((len(self.autoencoders), len(x)))
         width = self.autoencoders[0].generative.observation.n_statistics
         for rows, done in self._chunks(len(x), width):
-            for i, (autoencoder, key) in enumerate(self._members()):
-                parts[i, rows] = log_likelihood(
-                    autoencoder,
-                    x[rows],
-                    observed[rows],
-                    key=key,
-                    n_samples=self.n_samples,
-                    callback=self._told(n_members * done + i * len(x[rows]), n_members * len(x)),
-                ).log_prob
-        return np.logaddexp.reduce(parts, axis=0) - np.log(n_members)
+            parts[:, rows] = self._of_each(
+                lambda autoencoder, key, told, rows=rows: (
+                    log_likelihood(
+                        autoencoder,
+                        x[rows],
+                        observed[rows],
+                        key=key,
+                        n_samples=self.n_samples,
+                        callback=told,
+                    ).log_prob
+                ),
+                done,
+                len(x),
+            )
+        return np.logaddexp.reduce(parts, axis=0) - np.log(len(parts))
+
+    def _of_each(
+        self,
+        ask: Callable[[Autoencoder, Key[Array, ""], Callable[[int, int], None]], T],
+        before: int,
+        n_rows: int,
+    ) -> list[T]:
+        """What each member answers, two of them at a time.
+
+        Args:
+            ask: a member, with its key, and a callback for the rows that it has finished.
+            before: rows of earlier chunks.
+            n_rows: in all.
+        """
+        members = self._members()
+        finished = [0] * len(members)
+
+        def one(i: int, check: Callable[[], None]) -> T:
+            def told(now: int, _: int) -> None:
+                check()
+                finished[i] = now
+                if self.callback is not None:
+                    self.callback(len(members) * before + sum(finished), len(members) * n_rows)
+
+            return ask(*members[i], told)
+
+        return side_by_side([partial(one, i) for i in range(len(members))])
 
     def _members(self) -> list[tuple[Autoencoder, Key[Array, ""]]]:
         return [(a, jax.random.fold_in(self.key, i)) for i, a in enumerate(self.autoencoders)]
@@ -600,21 +635,22 @@ def training_settings(
         max_steps=steps,
         max_seconds=max_seconds,
         averaging=AVERAGING,
-        shards=SHARDS if steps >= FEWEST_STEPS else 1,
+        shards=1,  # the other core is at another member of the ensemble
         evaluate_every=min(EVALUATE_EVERY, max(steps // 4, 1)),
         evaluate_growth=EVALUATE_GROWTH,
         evaluation_rows=512,
         evaluation_samples=50,
         held_out=held_out,
         patience=PATIENCE if early_stopping else None,
+        finish=FINISH if early_stopping else 0.0,
     )
 
 
 def _most_steps(n_cells: int) -> int:
     """Enough for held-out cells to stop most runs before; large tables can use still more."""
-    small, large = 1.7 * n_cells, 20 * np.sqrt(n_cells)
-    most = 5_000 if n_cells < 10_000 else 3_500  # imputing many rows takes its time as well
-    return int(max(np.clip(small, 300, most), min(large, 10_000)))
+    small, large = 4 * n_cells, 24 * np.sqrt(n_cells)
+    most = 12_000 if n_cells < 10_000 else 4_000  # imputing many rows takes its time as well
+    return int(max(np.clip(small, 500, most), min(large, 15_000)))
 
 
 def _usual_batch(n_rows: int) -> int:

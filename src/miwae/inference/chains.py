@@ -7,13 +7,13 @@ p(z | x).
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from miwae.arrays import require_at_least
+from miwae.compilation import compiled
 from miwae.errors import SettingsError
 from miwae.model.latent import Autoencoder, check_data
 
@@ -33,7 +33,7 @@ class _Place(NamedTuple):
     accepted: Float[Array, " N"]
 
 
-@eqx.filter_jit
+@compiled
 def _run(
     autoencoder: Autoencoder,
     x: Float[Array, "N D"],

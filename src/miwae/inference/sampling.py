@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from miwae.arrays import require_at_least
+from miwae.compilation import compiled
 from miwae.errors import DataError, SettingsError
 from miwae.inference.importance import (
     Running,
@@ -167,15 +167,15 @@ def _select(new: Bool[Array, " B"], a: Array, b: Array) -> Array:
     return jnp.where(new.reshape(-1, *[1] * (a.ndim - 1)), a, b)
 
 
-@eqx.filter_jit
+@compiled
 def _refill(rows: _Rows, fresh: _Rows, new: Bool[Array, " B"]) -> _Rows:
     """Start new rows in some of the slots."""
     return jax.tree.map(lambda a, b: _select(new, a, b), fresh, rows)
 
 
-def _by_group(function: Callable[[_Rows], PyTree], rows: _Rows) -> PyTree:
+def _by_group(function: Callable[[PyTree], PyTree], rows: PyTree) -> PyTree:
     """Apply a function to groups of rows of fixed size, one after the other."""
-    n_slots = rows.x.shape[0]
+    n_slots = jax.tree.leaves(rows)[0].shape[0]
     grouped = jax.tree.map(lambda a: a.reshape(n_slots // GROUP, GROUP, *a.shape[1:]), rows)
     results = jax.lax.map(function, grouped)
     return jax.tree.map(lambda a: a.reshape(n_slots, *a.shape[2:]), results)
@@ -201,7 +201,7 @@ def _enough(
     return settled | (running.count >= n_samples)
 
 
-@eqx.filter_jit
+@compiled
 def _advance(
     slots: _Slots,
     autoencoder: Autoencoder,
@@ -240,9 +240,18 @@ def _advance(
         enough = _enough(rows, autoencoder, n_samples, patience)
         return running, enough, jnp.moveaxis(z, 0, 1), log_w.T
 
+    def one_group(
+        group: tuple[_Rows, Bool[Array, " B"]],
+    ) -> tuple[Running, Bool[Array, " B"], Array, Array]:
+        rows, enough = group
+        shapes = jax.eval_shape(one_block, rows)[2:]
+        nothing = [jnp.zeros(a.shape, a.dtype) for a in shapes]
+        skip = lambda rows: (rows.running, enough, *nothing)  # noqa: E731
+        return jax.lax.cond(jnp.all(enough), skip, one_block, rows)
+
     def body(carry: tuple[_Slots, Bool[Array, " B"]]) -> tuple[_Slots, Bool[Array, " B"]]:
         (rows, kept_z, kept_log_w), enough = carry
-        running, new_enough, z, log_w = _by_group(one_block, rows)
+        running, new_enough, z, log_w = _by_group(one_group, (rows, enough))
         place = jnp.where(enough, last, rows.running.count)
         put = jax.vmap(lambda a, b, i: jax.lax.dynamic_update_slice_in_dim(a, b, i, 0))
         running = jax.tree.map(lambda a, b: _select(enough, a, b), rows.running, running)
@@ -274,7 +283,7 @@ def _weights_of(slots: _Slots, chosen: Int[Array, " G"]) -> Float[Array, "K G"]:
     return jnp.where(own, slots.log_w[chosen][:, :room], -jnp.inf).T
 
 
-@eqx.filter_jit
+@compiled
 def _estimates(slots: _Slots, chosen: Int[Array, " G"]) -> _Estimates:
     """What the sums and the weights say of a group of finished rows."""
     own: Running = jax.tree.map(lambda a: a[chosen], slots.rows.running)
@@ -288,7 +297,7 @@ def _estimates(slots: _Slots, chosen: Int[Array, " G"]) -> _Estimates:
     )
 
 
-@eqx.filter_jit
+@compiled
 def _used(
     slots: _Slots,
     autoencoder: Autoencoder,
@@ -375,13 +384,12 @@ def compile_sampling(
     observed: Bool[np.ndarray, "N D"],
     keys: Key[Array, " N"],
     settings: SamplingSettings,
-    *,
-    product: Callable[[Codes], PyTree] | None = None,
 ) -> None:
     """Compile what `sample_rows` will need for so many rows, without sampling any.
 
     The values of the model do not matter, only its shapes: this can be done before or while it is
-    trained.
+    trained. What makes something of the codes is left out: for means, only rows whose weights have
+    to be smoothed need it.
     """
     slots, patience = _start(autoencoder, x, observed, keys, settings, None)
     n_slots = len(slots.rows.x)
@@ -391,8 +399,6 @@ def compile_sampling(
     slots, _ = _advance(slots, autoencoder, n_samples, patience, none, jnp.asarray(0))
     chosen = jnp.asarray(np.zeros(GROUP, dtype=int))
     _estimates(slots, chosen)
-    if product is not None:
-        _used(slots, autoencoder, product, chosen, jnp.asarray(np.zeros(GROUP, dtype=bool)))
 
 
 def sample_rows(

@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from miwae.compilation import compiled
 from miwae.inference.weights import draw
 from miwae.model.latent import Autoencoder
 from miwae.numerics import logmeanexp
@@ -40,7 +40,7 @@ class HeldOutScore(NamedTuple):
     error: Float[Array, ""]  # mean squared error of the conditional means of their statistics
 
 
-@eqx.filter_jit
+@compiled
 def score_held_out(
     autoencoder: Autoencoder,
     x: Float[Array, "N D"],

@@ -14,10 +14,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.arrays import require_trainable
-from miwae.compilation import meanwhile
+from miwae.compilation import program_of
 from miwae.errors import DivergenceError, FileFormatError
 from miwae.model.latent import Autoencoder, check_data
 from miwae.model.priors import VampPrior
+from miwae.threads import meanwhile
 from miwae.training.checkpoint import load_checkpoint, save_checkpoint
 from miwae.training.holdout import HeldOutScore, hold_out, score_held_out
 from miwae.training.settings import TrainingSettings
@@ -29,6 +30,7 @@ __all__ = ["Fitted", "Progress", "Record", "fit", "fit_stream", "refit_amortizer
 EVALUATION_BLOCK = 128  # rows
 RETRY = 2**30  # folded into the key of a run after a rollback; steps never come so far
 FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all cells
+LONG_RUN = 2_000  # steps that are worth a longer compilation
 FINISHING_CHUNKS = 10  # between which time and progress are looked at
 
 
@@ -70,7 +72,8 @@ class _Evaluation(NamedTuple):
     key: Key[Array, ""]
 
     def score(self, autoencoder: Autoencoder, settings: TrainingSettings) -> HeldOutScore:
-        return score_held_out(
+        program = program_of(score_held_out, hasty=settings.max_steps < LONG_RUN)
+        return program(
             autoencoder,
             self.x,
             self.observed,
@@ -241,11 +244,12 @@ def fit(
         )
 
     data = (jnp.asarray(values), jnp.asarray(remaining))
+    take_steps = _steps_of(settings)
     report(Progress("compiling", int(state.step), settings.max_steps, None))
     with meanwhile(*compilations):
         stop = _reason_to_stop(state, settings, elapsed(), evaluation)
         # No step is taken, but the program is compiled.
-        compile_steps = lambda: advance(state, *data, settings, _integer(0))  # noqa: E731
+        compile_steps = lambda: take_steps(state, *data, _integer(0))  # noqa: E731
         with meanwhile(*([compile_steps] if stop is None else [])):
             score = None
             if evaluation is not None and not history:
@@ -255,7 +259,7 @@ def fit(
             state = _judged(state, score, settings)
         while (stop := _reason_to_stop(state, settings, elapsed(), evaluation)) is None:
             n_steps = _chunk(int(state.step), settings)
-            new = advance(state, *data, settings, _integer(n_steps))
+            new = take_steps(state, *data, _integer(n_steps))
             accepted = guard.accept(state, new)
             if accepted is None:
                 state = guard.retry(state)
@@ -274,10 +278,18 @@ def fit(
         fresh = initial_state(state.best, settings, jax.random.fold_in(key, FINISH), len(values))
         tell = lambda done: report(Progress("finishing", done, n_steps, history[-1]))  # noqa: E731
         data = (jnp.asarray(values), jnp.asarray(seen))
-        state, event = _finished(state, fresh, data, n_steps, settings, elapsed, tell)
+        steps = lambda now, n: take_steps(now, *data, _integer(n))  # noqa: E731
+        state, event = _finished(state, fresh, steps, n_steps, settings, elapsed, tell)
         events.append(event)
     report(Progress("done", int(state.step), settings.max_steps, history[-1] if history else None))
     return Fitted(state.best, state, tuple(history), tuple(events))
+
+
+def _steps_of(settings: TrainingSettings) -> Callable[..., Advanced]:
+    """The program that takes steps: the same for runs that differ in their time only."""
+    timeless = dataclasses.replace(settings, max_seconds=None)
+    program = program_of(advance, hasty=settings.max_steps < LONG_RUN)
+    return lambda state, x, observed, n: program(state, x, observed, timeless, n)
 
 
 def _best_step(history: Sequence[Record], settings: TrainingSettings) -> int:
@@ -294,7 +306,7 @@ def _best_step(history: Sequence[Record], settings: TrainingSettings) -> int:
 def _finished(
     state: TrainingState,
     fresh: TrainingState,
-    data: tuple[Float[Array, "N D"], Bool[Array, "N D"]],
+    steps: Callable[[TrainingState, int], Advanced],
     n_steps: int,
     settings: TrainingSettings,
     elapsed: Callable[[], float],
@@ -305,9 +317,9 @@ def _finished(
     Args:
         state: at the end of the run.
         fresh: starts from the best state, with a new optimiser and a new average.
-        data: rows and all of their observed cells.
+        steps: takes so many on all observed cells.
         n_steps: to take.
-        settings: of the run; its program is used again.
+        settings: of the run.
         elapsed: seconds of the run so far.
         tell: told how many of the steps are done.
 
@@ -318,7 +330,7 @@ def _finished(
         if settings.max_seconds is not None and elapsed() >= settings.max_seconds:
             break
         chunk = min(-(-n_steps // FINISHING_CHUNKS), n_steps - done)
-        new = advance(fresh, *data, settings, _integer(chunk))
+        new = steps(fresh, chunk)
         if not bool(new.finite):
             return state, "the held-out cells were not learned from: values were not finite"
         fresh = new.state

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from miwae.compilation import compiled
 from miwae.errors import SettingsError
 from miwae.inference.gradients import BoundGradient, bound_and_gradient
 from miwae.model.latent import Autoencoder
@@ -188,7 +189,7 @@ def _next_rows(state: TrainingState, batch_size: int) -> tuple[Int[Array, " N"],
     return order, jax.lax.dynamic_slice(order, (place * batch_size,), (batch_size,))
 
 
-@eqx.filter_jit
+@compiled
 def advance(
     state: TrainingState,
     x: Float[Array, "N D"],
@@ -220,7 +221,7 @@ def advance(
     return Advanced(state, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
 
 
-@eqx.filter_jit
+@compiled
 def step_on(state: TrainingState, batch: Batch, settings: TrainingSettings) -> Advanced:
     """Take one step on a batch that is given and need not come back."""
     state, bound = _step(state, batch, settings)
