@@ -1541,6 +1541,7 @@ HOSTILE = {
     "seed in words": fitted_value("seed_", "x"),
     "unknown kind": column_value("kind", "number"),
     "other kind": column_value("kind", "count"),
+    "unknown storage": column_value("storage", "week"),
     "unknown scale": column_value("transform", {"dict": [["shape", "cube"]]}),
     "no column": lambda h: h.update(schema=[]),
     "columns in words": lambda h: h.update(schema="abc"),
@@ -1667,10 +1668,52 @@ def test_a_single_row_of_text_is_completed_as_the_table_was_written(dated):
 def test_times_are_not_filled_into_a_column_of_another_type(nothing):
     when = pd.to_datetime(["2024-01-01", "2024-01-05", None, "2024-01-09"])
     imputer = make().fit(pd.DataFrame({"when": when, "x": [1.0, 2.0, 2.5, 3.0]}))
-    with pytest.raises(DataError, match="'when' was learned as datetime.*convert it to times"):
+    with pytest.raises(DataError, match="'when' was learned as datetime.*convert it to instants"):
         imputer.transform(pd.DataFrame({"when": [nothing], "x": [2.0]}))
     completed = imputer.transform(pd.DataFrame({"when": [pd.NaT], "x": [2.0]}))
     assert completed["when"].dt.year.tolist() == [2024]
+
+
+DAYS_AND_SPANS = {
+    "datetime64[s]": [1704067200, 1704412800, None, 1704758400],
+    "timedelta64[s]": [3600, 7200, None, 10800],
+}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "numpy"])
+@pytest.mark.parametrize("learned", DAYS_AND_SPANS)
+def test_durations_are_not_filled_with_instants_nor_instants_with_durations(learned, library):
+    frames = {
+        dtype: pd.DataFrame({"t": pd.Series(ticks, dtype=dtype), "x": [1.0, 2.0, 2.5, 3.0]})
+        for dtype, ticks in DAYS_AND_SPANS.items()
+    }
+    convert = {
+        "pandas": lambda frame: frame,
+        "polars": pl.from_pandas,
+        "pyarrow": pa.Table.from_pandas,
+        "numpy": lambda frame: frame[["t"]].to_numpy(),
+    }[library]
+    other = next(dtype for dtype in DAYS_AND_SPANS if dtype != learned)
+    imputer = make().fit(convert(frames[learned]))
+    with pytest.raises(DataError, match="column '(t|x0)' was learned as datetime from .* or fit"):
+        imputer.transform(convert(frames[other]))
+    # Also where no cell tells what they are.
+    with pytest.raises(DataError, match="is of type .* here: convert it to .* or fit again"):
+        imputer.transform(convert(frames[other].iloc[[2]]))
+    imputer.transform(convert(frames[learned].iloc[[2]]))
+
+
+def test_numbers_are_not_filled_into_a_column_of_times():
+    imputer = make().fit(pd.DataFrame({"n": [3.5, 1.0, 2.5], "x": [1.0, 2.0, 2.5]}))
+    with pytest.raises(DataError, match="'n' was learned as positive from number, but is of type"):
+        imputer.transform(pd.DataFrame({"n": pd.to_datetime([None]), "x": [2.0]}))
+
+
+def test_durations_are_not_filled_into_text_files():
+    spans = pd.to_timedelta([1.0, 2.0, None, 4.0], unit="h")
+    imputer = make().fit(pd.DataFrame({"spent": spans, "x": [1.0, 2.0, 2.5, 3.0]}))
+    with pytest.raises(DataError, match="'spent' was learned from durations, which text files"):
+        imputer.transform(table_of("spent,x", ",2.0"))
 
 
 def test_flags_in_a_column_of_nothing_are_flags():

@@ -33,7 +33,7 @@ from miwae.modelling import (
 from miwae.multiple import MultiplyImputed
 from miwae.persistence import load_imputer, save_imputer
 from miwae.progress import Progressor, progressor
-from miwae.table.base import AbstractTable, Column, Fill
+from miwae.table.base import TIMES, AbstractTable, Column, Fill
 from miwae.table.encoding import Encoded, decode, encode, require_fillable
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
@@ -730,12 +730,13 @@ def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettin
 
 
 def _require_times(known: ColumnSchema, column: Column) -> None:
-    """Refuse to fill times into a column without values whose type cannot hold them."""
+    """Refuse to fill a column with times of another sort, or with times what holds none."""
     filled = known.kind not in ("empty", "identifier") and column.missing.any()
-    if filled and known.storage == "time" and column.storage != "time":
+    if filled and TIMES.get(known.storage) != TIMES.get(column.storage):
+        before = TIMES.get(known.storage, known.storage)
         raise DataError(
-            f"column {known.name!r} was learned as {known.kind} from time, but has no value here "
-            f"and is of type {column.dtype}: convert it to times"
+            f"column {known.name!r} was learned as {known.kind} from {before}, but is of type "
+            f"{column.dtype} here: convert it to {before}, or fit again"
         )
 
 

@@ -4,13 +4,14 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import equinox as eqx
 import numpy as np
 
 from miwae.errors import DataError, FileFormatError
 from miwae.modelling import Architecture, FittedModel, empty_model, observation_of
+from miwae.table.base import Storage
 from miwae.table.frames.shared import is_nothing
 from miwae.table.schema import KINDS, ColumnSchema, Schema
 from miwae.table.transforms import Transform
@@ -207,6 +208,8 @@ def _column(fields: dict[str, Any]) -> ColumnSchema:
     )
     if column.kind not in KINDS:
         raise FileFormatError(f"the column kind {column.kind!r} is not known")
+    if column.storage not in get_args(Storage):
+        raise FileFormatError(f"the storage {column.storage!r} is not known")
     if column.transform is not None and column.transform.shape not in ("identity", "log", "asinh"):
         raise FileFormatError(f"the scale {column.transform.shape!r} is not known")
     return column

@@ -53,6 +53,14 @@ def time(fill, cell, *, values=(1577836800.0, NAN, 1577923200.0, -86400.0)):
     return Expected("time", values, fill, cell)
 
 
+def span(fill, cell):
+    return Expected("duration", (1.5, NAN, 86400.0, -2.0), fill, cell)
+
+
+def clock(fill, cell):
+    return Expected("clock", (3600.0, NAN, 1.0, 86399.0), fill, cell)
+
+
 BOOLEAN = Expected("boolean", (1.0, NAN, 0.0, 1.0), 1.0, True)
 OTHER = Expected("other", (NAN, NAN, NAN, NAN))
 
@@ -70,8 +78,6 @@ CLOCKS = [datetime.time(1), None, datetime.time(0, 0, 1), datetime.time(23, 59, 
 LISTS = [[1], None, [], [2, 3]]
 
 PRICE_VALUES = (1.25, NAN, 3.0, 4.5)
-SPAN_VALUES = (1.5, NAN, 86400.0, -2.0)
-CLOCK_VALUES = (3600.0, NAN, 1.0, 86399.0)
 
 # A noon in winter, in seconds and otherwise.
 NOON = 1577880000.0
@@ -105,6 +111,8 @@ def pandas_frame():
         pd.Series(WORDS, dtype=pd.ArrowDtype(pa.string())),
         pd.Series(AWARE, dtype=pd.ArrowDtype(pa.timestamp("us", "Europe/Paris"))),
         pd.Series(DATES, dtype=pd.ArrowDtype(pa.date32())),
+        pd.Series(SPANS, dtype=pd.ArrowDtype(pa.duration("ms"))),
+        pd.Series(CLOCKS, dtype=pd.ArrowDtype(pa.time64("us"))),
         pd.Series(PRICES, dtype=pd.ArrowDtype(pa.decimal128(7, 2))),
         pd.Series(
             pd.arrays.ArrowExtensionArray(
@@ -119,6 +127,11 @@ def pandas_frame():
         pd.Series(DATES, dtype=object),
         pd.Series(INSTANTS, dtype=object),
         pd.Series([x and pd.Timestamp(x) for x in AWARE], dtype=object),
+        pd.Series(SPANS, dtype=object),
+        pd.Series([x and pd.Timedelta(x) for x in SPANS], dtype=object),
+        pd.Series([x and np.timedelta64(x, "ms") for x in SPANS], dtype=object),
+        pd.Series(CLOCKS, dtype=object),
+        pd.Series([x and x.replace(tzinfo=datetime.UTC) for x in CLOCKS], dtype=object),
         pd.Series(["b", pd.NA, 2, "b"], dtype=object),
         pd.Series(LISTS, dtype=object),
         pd.Series([b"b", None, b"a", b"b"], dtype=object),
@@ -151,7 +164,7 @@ PANDAS = [
     time(NOON, pd.Timestamp(NOON_INSTANT)),
     time(NOON + 0.4, pd.Timestamp(NOON_INSTANT)),
     time(NOON + 0.004, pd.Timestamp("2020-01-01 13:00:00.004", tz="Europe/Paris")),
-    time(2.5, pd.Timedelta(seconds=2.5), values=SPAN_VALUES),
+    span(2.5, pd.Timedelta(seconds=2.5)),
     OTHER,
     number(2.6, 3, whole=True),
     number(2.5, 2.5),
@@ -159,6 +172,8 @@ PANDAS = [
     text(),
     time(NOON, pd.Timestamp("2020-01-01 13:00:00", tz="Europe/Paris")),
     time(NOON + 1, datetime.date(2020, 1, 2)),
+    span(2.5, pd.Timedelta(seconds=2.5)),
+    clock(2.5, datetime.time(0, 0, 2, 500000)),
     number(2.126, Decimal("2.13"), values=PRICE_VALUES),
     text("category"),
     BOOLEAN,
@@ -169,6 +184,11 @@ PANDAS = [
     time(NOON + 1, datetime.date(2020, 1, 2)),
     time(NOON, NOON_INSTANT),
     time(NOON, pd.Timestamp(NOON_AWARE)),
+    span(2.5, datetime.timedelta(seconds=2.5)),
+    span(2.5, pd.Timedelta(seconds=2.5)),
+    span(2.5, np.timedelta64(2500, "ms")),
+    clock(2.5, datetime.time(0, 0, 2, 500000)),
+    clock(1e9, datetime.time(23, 59, 59, 999999, tzinfo=datetime.UTC)),
     text(levels=(2, "b"))._replace(values=(1.0, NAN, 0.0, 1.0)),
     OTHER,
     OTHER,
@@ -216,8 +236,8 @@ POLARS = [
     time(NOON + 1, datetime.date(2020, 1, 2)),
     time(NOON + 0.0004, NOON_INSTANT),
     time(NOON, NOON_AWARE),
-    time(2.5, datetime.timedelta(seconds=2.5), values=SPAN_VALUES),
-    time(2.5, datetime.time(0, 0, 2, 500000), values=CLOCK_VALUES),
+    span(2.5, datetime.timedelta(seconds=2.5)),
+    clock(2.5, datetime.time(0, 0, 2, 500000)),
     number(2.126, Decimal("2.13"), values=PRICE_VALUES),
     OTHER,
     OTHER,
@@ -280,9 +300,9 @@ ARROW = [
     time(NOON, pd.Timestamp("2020-01-01 13:00:00", tz="Europe/Paris")),
     time(NOON + 1, datetime.date(2020, 1, 2)),
     time(NOON + 1, datetime.date(2020, 1, 2)),
-    time(2.5, datetime.timedelta(seconds=2.5), values=SPAN_VALUES),
-    time(1e9, datetime.time(23, 59, 59), values=CLOCK_VALUES),
-    time(-1.0, datetime.time(0), values=CLOCK_VALUES),
+    span(2.5, datetime.timedelta(seconds=2.5)),
+    clock(1e9, datetime.time(23, 59, 59)),
+    clock(-1.0, datetime.time(0)),
     number(1e9, Decimal("99999.99"), values=PRICE_VALUES),
     OTHER,
     OTHER,
@@ -350,6 +370,7 @@ def excel_table():
         INSTANTS,
         [instant and instant.replace(hour=12) for instant in INSTANTS],
         CLOCKS,
+        SPANS,
         [None] * 4,
     ]
     book = openpyxl.Workbook()
@@ -371,7 +392,8 @@ EXCEL = [
     text(levels=(2, "b")),
     time(NOON + 1, datetime.datetime(2020, 1, 2)),
     time(NOON + 0.4, NOON_INSTANT, values=(NOON, NAN, NOON + 86400, -43200.0)),
-    OTHER,
+    clock(2.5, datetime.time(0, 0, 2, 500000)),
+    span(2.5, datetime.timedelta(seconds=2.5)),
     number(2.5, 2.5, values=(NAN, NAN, NAN, NAN)),
 ]
 
@@ -389,6 +411,7 @@ FRAMES: dict[str, Callable[[], Any]] = {
     "numpy_object": object_array,
     "numpy_str": lambda: np.array([["b", "bb"], ["c", "aa"], ["a", "aa"], ["b", "bb"]]),
     "numpy_datetime": lambda: np.array(INSTANTS, "datetime64[s]")[:, None],
+    "numpy_timedelta": lambda: np.array(SPANS, "timedelta64[ms]")[:, None],
     "numpy_fortran": lambda: np.array([[1.0, 9.0], [NAN, 2.0], [3.0, 3.0], [4.0, 4.0]], order="F"),
 }
 
@@ -411,5 +434,6 @@ EXPECTED: dict[str, list[Expected]] = {
         Expected("text", (1.0, 0.0, 0.0, 1.0), "bb", "bb", ("aa", "bb")),
     ],
     "numpy_datetime": [time(NOON + 0.6, NOON_INSTANT + datetime.timedelta(seconds=1))],
+    "numpy_timedelta": [span(2.5, datetime.timedelta(seconds=2.5))],
     "numpy_fortran": [number(2.5, 2.5), number(1.5, 1.5, values=(9.0, 2.0, 3.0, 4.0))],
 }

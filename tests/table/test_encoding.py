@@ -1,10 +1,13 @@
 """From cells to the arrays of the model and back: nothing is confused, nothing leaves its kind."""
 
+import datetime
 import re
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -449,7 +452,7 @@ def test_infinite_numbers_are_refused_by_row(kind, value):
         (
             pd.to_datetime(["2020-01-01", "2021-01-01"]),
             [12, 13],
-            "datetime from time",
+            "datetime from instants",
             "number (int64), such as 12 in row 0",
         ),
         ([0, 1, 1], pd.to_datetime(["2020-01-01"]), "binary from number", None),
@@ -463,9 +466,91 @@ def test_columns_of_another_type_are_refused(before, after, what, now):
     with pytest.raises(DataError) as raised:
         encoded(schema, after)
     assert str(raised.value).startswith(start)
-    assert str(raised.value).endswith(": convert it")
+    remedy = "convert it" + " to instants, or fit again" * ("instants" in what)
+    assert str(raised.value).endswith(f": {remedy}")
     if now is not None:
-        assert str(raised.value) == f"{start}{now}: convert it"
+        assert str(raised.value) == f"{start}{now}: {remedy}"
+
+
+INSTANTS = [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 3, 1, 12), None]
+SPANS = [datetime.timedelta(hours=30), datetime.timedelta(hours=2), None]
+CLOCKS = [datetime.time(8, 15), datetime.time(23, 59), None]
+SORTS = {
+    "instants": (
+        pd.Series(INSTANTS, dtype="datetime64[s]"),
+        pd.Series(INSTANTS, dtype=object),
+        pl.Series(INSTANTS, dtype=pl.Datetime("ms")),
+        pa.array(INSTANTS, pa.timestamp("us", "Europe/Paris")),
+        pa.array(INSTANTS, pa.date32()),
+        np.array(INSTANTS, "datetime64[s]"),
+    ),
+    "durations": (
+        pd.Series(SPANS, dtype="timedelta64[s]"),
+        pd.Series(SPANS, dtype=object),
+        pl.Series(SPANS, dtype=pl.Duration("us")),
+        pa.array(SPANS, pa.duration("ms")),
+        np.array(SPANS, "timedelta64[s]"),
+    ),
+    "times of day": (
+        pd.Series(CLOCKS, dtype=object),
+        pl.Series(CLOCKS, dtype=pl.Time),
+        pa.array(CLOCKS, pa.time32("s")),
+    ),
+}
+ALL_SORTS = [(sort, cells) for sort, columns in SORTS.items() for cells in columns]
+
+
+def column_of_any(cells):
+    """A column of the library that its cells are of."""
+    if isinstance(cells, np.ndarray):
+        return as_table(cells[:, None]).column(0)
+    library = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}.get(type(cells), pa.table)
+    return as_table(library({"x0": cells})).column(0)
+
+
+@pytest.mark.parametrize(("before", "cells"), ALL_SORTS)
+def test_one_sort_of_times_is_not_taken_for_another(before, cells):
+    schema = infer_schema([column_of_any(cells)])
+    for now, others in ALL_SORTS:
+        column = column_of_any(others)
+        if now == before:
+            assert encode(schema, [column]).observed[:, 0].tolist() == [True, True, False]
+            continue
+        with pytest.raises(DataError) as raised:
+            encode(schema, [column])
+        assert str(raised.value).startswith(
+            f"column 'x0' was learned as datetime from {before}, but now holds {now} "
+            f"({column.dtype}), such as "
+        )
+        assert str(raised.value).endswith(f" in row 0: convert it to {before}, or fit again")
+
+
+@pytest.mark.parametrize(
+    ("cells", "shown"),
+    [(INSTANTS, "2020-01-01 00:00:00"), (SPANS, "1 day, 6:00:00"), (CLOCKS, "8:15:00")],
+)
+def test_times_that_are_refused_are_shown_as_people_write_them(cells, shown):
+    with pytest.raises(DataError, match=f"such as {shown} in row 0: convert it$"):
+        encoded(learned([1.5, 2.5]), cells, object)
+
+
+@pytest.mark.parametrize(
+    ("times", "ends"),
+    [
+        ([datetime.time(0, 10), datetime.time(23, 50)], ["00:00:00", "23:59:00"]),
+        ([datetime.time(0, 30), datetime.time(22, 30)], ["00:30:00", "23:30:00"]),
+        ([datetime.time(0, 0, 1), datetime.time(23, 59)], ["00:00:00", "23:59:59"]),
+    ],
+)
+def test_times_of_day_stay_within_the_day_and_in_their_steps(times, ends):
+    cells = decoded(learned(times, object), [-50.0, 50.0])
+    assert [str(datetime.timedelta(seconds=s)).zfill(8) for s in cells] == ends
+
+
+def test_durations_do_not_become_negative_where_none_was():
+    spans = learned([60, 600, 6000], "timedelta64[s]")
+    assert decoded(spans, [-50.0])[0] >= 0
+    assert decoded(learned([-60, 600, 6000], "timedelta64[s]"), [-50.0])[0] < -60
 
 
 @pytest.mark.parametrize(

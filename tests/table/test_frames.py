@@ -263,7 +263,8 @@ def test_with_columns_adds_them_in_order(frame, first):
         with pytest.raises(DataError, match="two columns are named 'flag'"):
             table.with_columns({"flag": np.array([True] * 4)}, first=first)
     own_places = list(range(2, len(own) + 2) if first else range(len(own)))
-    if frame not in ("numpy_bool", "numpy_str", "numpy_datetime", "numpy_fortran"):
+    changed = ("bool", "str", "datetime", "timedelta", "fortran")
+    if frame not in {f"numpy_{dtype}" for dtype in changed}:
         assert_same_frame(
             table.keep(own_places).native, as_table(native).keep(range(len(own))).native
         )
@@ -290,12 +291,16 @@ def test_with_columns_adds_them_in_order(frame, first):
         (pl.DataFrame({"a": [1, -999]}), [False, True]),
         (pl.DataFrame({"a": ["?", None, "x"]}), [True, True, False]),
         (pl.DataFrame({"a": [datetime.date(1900, 1, 1), None]}), [True, True]),
+        (pl.DataFrame({"a": [datetime.time(1), datetime.time(2)]}), [True, False]),
+        (pl.DataFrame({"a": [datetime.timedelta(hours=1), None]}), [False, True]),
+        (pd.DataFrame({"a": [datetime.time(1), datetime.time(2)]}), [True, False]),
         (pa.table({"a": [1.5, -999.0]}), [False, True]),
         (pa.table({"a": pa.array(["?", "x"]).dictionary_encode()}), [True, False]),
     ],
 )
 def test_missing_values_are_found_in_columns_of_their_kind(native, missing):
     sentinels = (np.array(-999), "?", np.nan, None, pd.NaT, datetime.date(1900, 1, 1), [1])
+    sentinels += (datetime.time(1),)
     column = as_table(native).column(0, sentinels)
     np.testing.assert_array_equal(column.missing, missing)
     np.testing.assert_array_equal(np.isnan(column.values), missing)

@@ -78,7 +78,7 @@ RULES = {
     ),
     "ordered": (["S", "M", "L"], ordered("S", "M", "L", "XL"), "ordinal", None),
     "dates": (DAYS, "datetime64[ns]", "datetime", "stored as times"),
-    "durations": ([1, 2, None], "timedelta64[s]", "datetime", "stored as times"),
+    "durations": ([1, 2, None], "timedelta64[s]", "datetime", "stored as durations"),
     "zero_one": ([0, 1], None, "binary", "two values, 0 and 1"),
     "zero_one_float": ([0.0, NAN, 1.0], None, "binary", "two values, 0 and 1"),
     "coded": ([1, 2, 2, 1, 2], None, "binary", "two values, 1 and 2"),
@@ -565,12 +565,14 @@ def test_short_durations_are_not_rounded_away():
     assert schema_of([86400, 0, 3600], dtype="timedelta64[s]").resolution == 3600
 
 
-def test_times_have_no_logarithm():
-    """1970 is a convention: days in its January are not close to nothing."""
+def test_instants_have_no_logarithm():
+    """1970 is a convention: days in its January are not close to nothing, but short spans are."""
     seconds = 86400 * np.ceil(np.exp(RNG.normal(3, 2, size=400)))
     known = schema_of(seconds.astype("datetime64[s]"))
     assert known.kind == "datetime"
     assert known.reason == "stored as times; modelled on an inverse hyperbolic sine scale"
+    spans = schema_of(seconds.astype("timedelta64[s]"))
+    assert spans.reason == "stored as durations; modelled on a logarithmic scale"
     assert schema_of(seconds).reason.endswith("; modelled on a logarithmic scale")
 
 

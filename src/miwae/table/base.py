@@ -8,9 +8,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Bool, Int
 
-__all__ = ["AbstractTable", "Column", "Fill", "Storage"]
+__all__ = ["TIMES", "AbstractTable", "Column", "Fill", "Storage"]
 
-Storage = Literal["number", "boolean", "text", "category", "time", "other"]
+Storage = Literal["number", "boolean", "text", "category", "time", "duration", "clock", "other"]
+
+# The three that are all stored as seconds, none of which is another, in words for messages.
+TIMES: dict[Storage, str] = {
+    "time": "instants",
+    "duration": "durations",
+    "clock": "times of day",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,11 +26,12 @@ class Column:
 
     Attributes:
         name: as the user knows it.
-        storage: "number", "boolean", "text", "category" (levels declared by the table), "time", or
-            "other" for what cannot be modelled (lists, mixed objects).
+        storage: "number", "boolean", "text", "category" (levels declared by the table), "time" (a
+            date or an instant), "duration", "clock" (a time of day), or "other" for what cannot
+            be modelled (lists, mixed objects).
         values: one number per row, NaN where missing: the number itself, 0 or 1 for booleans, the
-            index in `levels` for text and categories, seconds (since 1970 or, for durations, in
-            all) for times, all NaN for "other".
+            index in `levels` for text and categories, seconds for the three sorts of times (since
+            1970, in all, since midnight), all NaN for "other".
         missing: True where there is no value.
         levels: the distinct values of text, sorted, or all declared categories in their order.
         ordered: whether declared categories have an order.

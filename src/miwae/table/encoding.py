@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
-from miwae.table.base import Column
+from miwae.table.base import TIMES, Column
 from miwae.table.frames.shared import kind_of
-from miwae.table.schema import CODED, MOST_COUNTED, ColumnSchema, Schema, word
+from miwae.table.schema import CODED, MOST_COUNTED, ColumnSchema, Schema, seconds_word, word
 
 __all__ = ["Encoded", "decode", "encode", "require_fillable"]
 
@@ -62,7 +62,8 @@ def _encoded(
     present = ~column.missing
     if not present.any():
         return np.zeros(len(present)), present
-    if column.storage == "other" or _is_time(known.storage) != _is_time(column.storage):
+    # Seconds of one sort mean nothing as those of another.
+    if column.storage == "other" or TIMES.get(known.storage) != TIMES.get(column.storage):
         raise _wrong_type(known, column)
     if known.kind in CODED:
         codes = _codes(known, column)
@@ -92,10 +93,6 @@ def _encoded(
         y = known.transform.forward(column.values[seen])
     values[seen] = np.clip(y, -FARTHEST, FARTHEST)
     return values, seen
-
-
-def _is_time(storage: str) -> bool:
-    return storage == "time"
 
 
 def _codes(known: ColumnSchema, column: Column) -> Float[np.ndarray, " N"]:
@@ -173,19 +170,23 @@ def _allowed(
 
 def _shown(column: Column, row: int) -> str:
     value = float(column.values[row])
+    if column.storage in TIMES:
+        return seconds_word(value, column.storage)
     return word(column.levels[int(value)] if column.levels else value)
 
 
 def _wrong_type(known: ColumnSchema, column: Column) -> DataError:
-    what = f"{column.storage} ({column.dtype})"
+    what = f"{TIMES.get(column.storage, column.storage)} ({column.dtype})"
     if column.n_observed:
         row = int(np.flatnonzero(~column.missing)[0])
         what += f", such as {_shown(column, row)} in row {row}"
     if column.storage == "other":
         what = f"values of type {column.dtype}"
+    before = TIMES.get(known.storage, known.storage)
+    remedy = f"convert it to {before}, or fit again" if known.storage in TIMES else "convert it"
     return DataError(
-        f"column {known.name!r} was learned as {known.kind} from {known.storage}, but now holds "
-        f"{what}: convert it"
+        f"column {known.name!r} was learned as {known.kind} from {before}, but now holds "
+        f"{what}: {remedy}"
     )
 
 
@@ -199,7 +200,7 @@ def require_fillable(known: ColumnSchema, column: Column) -> None:
     """
     values = (*known.levels, known.constant) if known.kind in (*CODED, "constant") else ()
     has_text = any(isinstance(value, str) for value in values) and column.dtype != "object"
-    if has_text and column.missing.any() and column.storage in ("number", "boolean", "time"):
+    if has_text and column.missing.any() and column.storage in ("number", "boolean", *TIMES):
         raise _wrong_type(known, column)
 
 

@@ -1,5 +1,6 @@
 """Column kinds: what each column of a table is taken for, and why."""
 
+import datetime
 import difflib
 import math
 from collections.abc import Mapping, Sequence
@@ -10,10 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from miwae.errors import DataError, SettingsError
-from miwae.table.base import Column, Storage
+from miwae.table.base import TIMES, Column, Storage
 from miwae.table.transforms import Transform, choose_transform
 
-__all__ = ["KINDS", "ColumnSchema", "Schema", "infer_schema", "word"]
+__all__ = ["KINDS", "ColumnSchema", "Schema", "infer_schema", "seconds_word", "word"]
 
 KINDS = {
     "continuous": "a number of any size",
@@ -24,7 +25,7 @@ KINDS = {
     "binary": "one of two values",
     "categorical": "one of several values without an order",
     "ordinal": "one of several values with an order",
-    "datetime": "a point in time or a duration",
+    "datetime": "a point in time, a time of day, or a duration",
     "constant": "always the same value",
     "empty": "never a value",
     "identifier": "kept as it is, not modelled",
@@ -55,6 +56,9 @@ MOST_WHOLE = 2.0**53
 
 # Seconds, from the coarsest: imputed times are as coarse as the observed ones.
 RESOLUTIONS = (86_400.0, 3_600.0, 60.0, 1.0, 1e-3)
+
+# Times of day end before this.
+DAY = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,10 +238,14 @@ def _column_schema(
     if kind == "count":
         spread = max(float(np.sort(x).std()), 1.0)  # whatever the order of rows
         return ColumnSchema(**own, whole=True, lower=lower, upper=upper, spread=spread)
-    transform = choose_transform(x, has_zero=column.storage != "time")
+    transform = choose_transform(x, has_zero=column.storage not in ("time", "clock"))
     if transform.shape != "identity":
         own["reason"] += f"; modelled on {_scale_words(transform)} scale"
-    resolution, phase = _coarseness(x) if column.storage == "time" else (0.0, 0.0)
+    resolution, phase = _coarseness(x) if column.storage in TIMES else (0.0, 0.0)
+    if column.storage in ("duration", "clock") and x.min() >= 0:
+        lower = max(lower or 0.0, phase)
+    if column.storage == "clock":
+        upper = min(DAY if upper is None else upper, _last_of_day(resolution, phase))
     return ColumnSchema(
         **own,
         whole=kind == "integer" or column.whole,
@@ -273,7 +281,7 @@ def _inferred(
         return "identifier", f"values of type {column.dtype} cannot be modelled"
     if len(x) == 0:
         return "empty", "no cell is observed"
-    if column.storage in ("number", "time") and not np.isfinite(x).all():
+    if column.storage in ("number", *TIMES) and not np.isfinite(x).all():
         bad = column.values[~column.missing & ~np.isfinite(column.values)][0]
         row = int(np.flatnonzero(~column.missing & ~np.isfinite(column.values))[0])
         raise DataError(
@@ -285,8 +293,9 @@ def _inferred(
         return "constant", f"all {len(x)} observed cells are equal"
     if column.storage == "boolean":
         return "binary", "true or false"
-    if column.storage == "time":
-        return "datetime", "stored as times"
+    if column.storage in TIMES:
+        what = "times" if column.storage == "time" else TIMES[column.storage]
+        return "datetime", f"stored as {what}"
     if column.storage in ("text", "category"):
         return _inferred_levels(column, len(x), n_distinct)
     return _inferred_number(column, x, n_distinct, limits)
@@ -390,6 +399,15 @@ def word(value: Any) -> str:
     return str(value)
 
 
+def seconds_word(seconds: float, storage: str) -> str:
+    """An instant, a duration or a time of day as people write it."""
+    try:
+        span = datetime.timedelta(seconds=seconds)
+        return str(datetime.datetime(1970, 1, 1) + span if storage == "time" else span)
+    except OverflowError:
+        return word(seconds)
+
+
 def _short(value: float) -> str:
     """A number for a sentence: whole ones in full."""
     return word(value) if value.is_integer() and abs(value) < MOST_WHOLE else f"{value:g}"
@@ -411,7 +429,10 @@ def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> 
         where = ""
         if offending is not None:
             row = int(np.flatnonzero(~column.missing)[np.flatnonzero(offending)[0]])
-            where = f" (row {row}: {word(_values_of(column, column.values[[row]])[0])})"
+            value = _values_of(column, column.values[[row]])[0]
+            is_time = column.storage in TIMES and math.isfinite(value)
+            shown = seconds_word(value, column.storage) if is_time else word(value)
+            where = f" (row {row}: {shown})"
         raise DataError(f"column {column.name!r} cannot be {kind}: {why}{where}")
 
     is_text = column.storage in ("text", "category")
@@ -440,7 +461,7 @@ def _require_possible(column: Column, kind: str, x: Float[np.ndarray, " N"]) -> 
         return
     if is_text:
         refuse("it holds text", np.ones(len(x), dtype=bool))
-    if kind == "datetime" and column.storage != "time":
+    if kind == "datetime" and column.storage not in TIMES:
         refuse("it does not hold times", np.ones(len(x), dtype=bool))
     if kind == "positive" and x.min() <= 0:
         refuse("it has values that are not above 0", x <= 0)
@@ -496,6 +517,12 @@ def _limits(
     if limits is None and kind == "integer" and len(x) >= OFTEN * len(np.unique(x)):
         lower, upper = low, high
     return lower, upper
+
+
+def _last_of_day(resolution: float, phase: float) -> float:
+    """The last time before midnight of a column that shows such steps."""
+    step = resolution or 1e-6  # of which datetime has no parts
+    return phase + step * (math.ceil((DAY - phase) / step) - 1)
 
 
 def _coarseness(x: Float[np.ndarray, " N"]) -> tuple[float, float]:

@@ -54,9 +54,9 @@ def read_array(array: np.ndarray, name: str, missing_values: tuple[Any, ...]) ->
     if unit is None:
         return column_of_others(name, np.isnat(array) if kind in "Mm" else nowhere, dtype=dtype)
     ticks = array.astype(np.int64)
-    kind = "time" if kind == "M" else "duration"
+    storage = "time" if kind == "M" else "duration"
     return column_of_ticks(
-        name, ticks, np.isnat(array), missing_values, unit=unit, kind=kind, dtype=dtype
+        name, ticks, np.isnat(array), missing_values, unit=unit, storage=storage, dtype=dtype
     )
 
 

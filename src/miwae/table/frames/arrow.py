@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Bool, Int
 
-from miwae.table.base import AbstractTable, Column, Fill
+from miwae.table.base import AbstractTable, Column, Fill, Storage
 from miwae.table.frames.shared import (
     booleans,
     check_names,
@@ -79,10 +79,24 @@ def read_arrow(array: Any, name: str, missing_values: tuple[Any, ...], dtype: st
     unit = _unit(array.type)
     if unit is None:
         return column_of_others(name, missing, dtype=dtype)
-    kind = "duration" if types.is_duration(array.type) else "time"
     return column_of_ticks(
-        name, _ticks(array), missing, missing_values, unit=unit, kind=kind, dtype=dtype
+        name,
+        _ticks(array),
+        missing,
+        missing_values,
+        unit=unit,
+        storage=_storage(array.type),
+        dtype=dtype,
     )
+
+
+def _storage(dtype: Any) -> Storage:
+    """Which of the three sorts of times a type holds."""
+    from pyarrow import types
+
+    if types.is_duration(dtype):
+        return "duration"
+    return "clock" if types.is_time(dtype) else "time"
 
 
 def _ticks(array: Any) -> Int[np.ndarray, " N"]:

@@ -1,6 +1,7 @@
 """Columns of Python objects: what they hold is found by looking at every cell."""
 
 import datetime
+from collections.abc import Callable
 from decimal import Decimal
 from types import NoneType
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
-from miwae.table.base import Column, Fill
+from miwae.table.base import TIMES, Column, Fill, Storage
 from miwae.table.frames.shared import (
     booleans,
     column_of_codes,
@@ -23,6 +24,7 @@ from miwae.table.frames.shared import (
     refuse_fill,
     seconds_of,
     ticks_of,
+    ticks_of_day,
 )
 
 __all__ = ["fill_objects", "read_objects"]
@@ -30,11 +32,14 @@ __all__ = ["fill_objects", "read_objects"]
 # Of these, only NaN differs from itself, and comparing never fails.
 PLAIN = {str, bool, int, float, NoneType}
 
-MODELLED = {"boolean", "number", "text", "time"}
+MODELLED = {"boolean", "number", "text", *TIMES}
 
 # What datetime can express, in seconds since 1970.
 FIRST = seconds_of(datetime.datetime.min)
 LAST = seconds_of(datetime.datetime.max.replace(microsecond=0))
+
+# What a duration of pandas can express, in seconds: those of Python are longer.
+LONGEST = 9.2e9
 
 
 def read_objects(
@@ -55,12 +60,18 @@ def read_objects(
     if kinds == {"boolean"}:
         values = _spread(observed.astype(np.float64), missing)
         return Column(name=name, storage="boolean", values=values, missing=missing, dtype=dtype)
-    if kinds == {"time"}:
+    storage = _sort_of_time(kinds)
+    if storage is not None:
         values = _spread(np.array([seconds_of(v) for v in observed], np.float64), missing)
-        return Column(name=name, storage="time", values=values, missing=missing, dtype=dtype)
+        return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
     if kinds <= {"text", "number", "boolean"}:
         return _text(observed, missing, name, dtype)
     return column_of_others(name, missing, dtype=dtype)
+
+
+def _sort_of_time(kinds: set[str | None]) -> Storage | None:
+    """The one sort of times that all cells are of."""
+    return next((sort for sort in TIMES if kinds == {sort}), None)
 
 
 def fill_objects(array: np.ndarray, fill: Fill, name: str) -> np.ndarray:
@@ -135,10 +146,11 @@ def _like(rest: np.ndarray, fill: Fill, name: str) -> list[Any]:
     kinds = (kinds - {"text"}) or {fill.storage}
     if kinds == {"boolean"}:
         return booleans(values, name).tolist()
-    if kinds == {"time"}:
-        times = (value for value in rest if kind_of(type(value)) == "time")
-        first = next(times, datetime.datetime.min)
-        return _instants(first, finite(values, name))
+    storage = _sort_of_time(kinds)
+    if storage is not None:
+        times = (value for value in rest if kind_of(type(value)) == storage)
+        make, example = _TIMES_LIKE[storage]
+        return make(next(times, example), finite(values, name))
     numeric = {cls for cls in types if kind_of(cls) == "number"}
     if numeric and all(issubclass(cls, int | np.integer) for cls in numeric):
         return [int(value) for value in np.rint(finite(values, name))]
@@ -165,3 +177,29 @@ def _instants(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
         instant = instant if first.tzinfo else instant.replace(tzinfo=None)
         instants.append(instant if type(first) is datetime.datetime else cls(instant))
     return instants
+
+
+def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
+    """Durations of the type of the first."""
+    cls: Any = type(first)
+    if cls is not datetime.timedelta:
+        seconds = np.clip(seconds, -LONGEST, LONGEST)
+    ticks = ticks_of(seconds, "us")
+    if isinstance(first, np.timedelta64):
+        return list(ticks.astype("timedelta64[us]").astype(first.dtype))
+    return [cls(microseconds=tick) for tick in ticks.tolist()]
+
+
+def _clocks(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
+    """Times of day, in the zone of the first."""
+    midnight = datetime.datetime.min
+    spans = (datetime.timedelta(microseconds=t) for t in ticks_of_day(seconds, "us").tolist())
+    return [(midnight + span).time().replace(tzinfo=first.tzinfo) for span in spans]
+
+
+# How each sort of times is made, and an example for columns that have none.
+_TIMES_LIKE: dict[str, tuple[Callable[[Any, Any], list[Any]], Any]] = {
+    "time": (_instants, datetime.datetime.min),
+    "duration": (_durations, datetime.timedelta()),
+    "clock": (_clocks, datetime.time()),
+}

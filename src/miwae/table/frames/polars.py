@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Bool, Int
 
-from miwae.table.base import AbstractTable, Column, Fill
+from miwae.table.base import AbstractTable, Column, Fill, Storage
 from miwae.table.frames.shared import (
     booleans,
     check_names,
@@ -71,8 +71,16 @@ def _read(series: Any, missing_values: tuple[Any, ...]) -> Column:
     if unit is None:
         return column_of_others(name, missing, dtype=label)
     ticks = _codes(series.to_physical())
-    kind = "duration" if base == pl.Duration else "time"
-    return column_of_ticks(name, ticks, missing, missing_values, unit=unit, kind=kind, dtype=label)
+    sorts: dict[Any, Storage] = {pl.Duration: "duration", pl.Time: "clock"}
+    return column_of_ticks(
+        name,
+        ticks,
+        missing,
+        missing_values,
+        unit=unit,
+        storage=sorts.get(base, "time"),
+        dtype=label,
+    )
 
 
 def _read_text(series: Any, missing_values: tuple[Any, ...]) -> Column:

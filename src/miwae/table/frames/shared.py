@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Integer, Real
 
 from miwae.errors import DataError
-from miwae.table.base import Column, Fill, Storage
+from miwae.table.base import TIMES, Column, Fill, Storage
 
 __all__ = [
     "booleans",
@@ -57,7 +57,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def kind_of(cls: type) -> str | None:
-    """What the values of a Python type are: a storage, "duration", or None for anything else."""
+    """What the values of a Python type are: a storage, or None for what has none of its own."""
     if issubclass(cls, bool | np.bool_):
         return "boolean"
     if issubclass(cls, datetime.timedelta | np.timedelta64):  # the latter is an integer to numpy
@@ -68,6 +68,8 @@ def kind_of(cls: type) -> str | None:
         return "text"
     if issubclass(cls, datetime.date | np.datetime64):
         return "time"
+    if issubclass(cls, datetime.time):
+        return "clock"
     return None
 
 
@@ -82,13 +84,16 @@ def is_nothing(value: Any) -> bool:
 
 
 def seconds_of(value: Any) -> float:
-    """Seconds since 1970 of a date or an instant (without a zone: as if in UTC), or in all."""
+    """Seconds since 1970 (without a zone: as if in UTC), since midnight, or in all."""
     if isinstance(value, np.datetime64):
         return seconds_of(value - np.datetime64(0, "s"))
     if isinstance(value, np.timedelta64):
         return float(value / np.timedelta64(1, "s"))
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
+    if isinstance(value, datetime.time):
+        since = datetime.timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
+        return since.total_seconds() + value.microsecond / 10**6
     if isinstance(value, datetime.datetime):
         return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).timestamp()
     return float((value.toordinal() - EPOCH) * DAY)
@@ -102,7 +107,7 @@ def key_of(value: Any) -> tuple[str, Any] | None:
     kind = kind_of(type(value))
     if kind is None:
         return None
-    return (kind, seconds_of(value) if kind in ("time", "duration") else value)
+    return (kind, seconds_of(value) if kind in TIMES else value)
 
 
 def keys_of(missing_values: tuple[Any, ...]) -> set[tuple[str, Any]]:
@@ -184,7 +189,7 @@ def column_of_ticks(
     missing_values: tuple[Any, ...],
     *,
     unit: str,
-    kind: str,
+    storage: Storage,
     dtype: str,
 ) -> Column:
     """A column of times stored as integers.
@@ -193,17 +198,17 @@ def column_of_ticks(
         name: of the column.
         ticks: units since 1970, since midnight, or in all.
         missing: where there is no value.
-        missing_values: dates and instants, or durations, that count as missing.
+        missing_values: of which those of the same storage count as missing.
         unit: numpy's abbreviation.
-        kind: "time" or "duration": which of the missing values can be meant.
+        storage: "time", "duration" or "clock".
         dtype: the library's name of the type.
     """
     missing = missing.copy()
     for other, seconds in keys_of(missing_values):
-        if other == kind:
+        if other == storage:
             missing |= ticks == ticks_of(np.array([seconds]), unit)
     values = np.where(missing, np.nan, _seconds(ticks, unit))
-    return Column(name=name, storage="time", values=values, missing=missing, dtype=dtype)
+    return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
 
 
 def column_of_codes(

@@ -34,7 +34,12 @@ from miwae.table.text.times import TimeStyle
 __all__ = ["TextTable"]
 
 # How cells are written where neither this file nor the one that was learned tells.
-_SPECIMENS = {"time": "1999-03-25T13:45:30", "boolean": "true", "number": "1.5e-07"}
+_SPECIMENS = {
+    "time": "1999-03-25T13:45:30",
+    "clock": "09:45:30",
+    "boolean": "true",
+    "number": "1.5e-07",
+}
 
 # Rows that are put together at a time: the indices of their bytes take eight times their size.
 _ROWS_AT_ONCE = 100_000
@@ -243,6 +248,11 @@ class TextTable(AbstractTable):
         """A copy with some cells replaced; all others character for character."""
         cells: dict[int, tuple[np.ndarray, list[bytes]]] = {}
         for position, fill in fills.items():
+            if fill.storage == "duration":
+                raise DataError(
+                    f"column {self._names[position]!r} was learned from durations, which text "
+                    "files are not filled with: use Parquet, Feather or Excel"
+                )
             _, style, quoted = self._as_asked(position)
             cells[position] = (
                 fill.rows,
