@@ -1655,6 +1655,20 @@ def test_files_with_other_specimens_than_columns_are_refused(dated, tmp_path):
     refuse(path, edited(path.read_bytes(), fitted_value("specimens_", {"tuple": ["", ""]})))
 
 
+def test_times_of_day_in_text_are_completed_in_whole_minutes_of_the_day(tmp_path):
+    rows = ["8:15 AM,1.0", "9:05 AM,1.5", ",5.0", "11:30 PM,4.5", "11:58 PM,4.9", "10:20 AM,2.0"]
+    imputer = make().fit(table_of("start,x", *rows))
+    assert imputer.schema_.columns[0].reason == "stored as times of day"
+    imputer.save(tmp_path / "model")
+    loaded = MIWAEImputer.load(tmp_path / "model")
+    late, given = loaded.transform(table_of("start,x", ",90.0", "08:15:00,1.0")).texts(0)
+    assert given == "08:15:00"
+    assert late.endswith(":00")  # whole minutes, as this file writes them
+    assert loaded.transform(table_of("start,x", ",90.0")).texts(0) == ["11:59 PM"]
+    with pytest.raises(DataError, match="'start' .* from times of day, but now holds instants"):
+        imputer.transform(table_of("start,x", "2024-01-31 08:15,1.0"))
+
+
 def test_a_single_row_of_text_is_completed_as_the_table_was_written(dated):
     completed = dated.transform(table_of("when,flag,size,n", ",,,2"))
     when, flag, size, n = (completed.texts(j)[0] for j in range(4))

@@ -353,12 +353,13 @@ def test_a_name_of_an_open_file_is_not_replaced(tmp_path):
 
 
 TYPED = (
-    b"whole,number,flag,day,instant,text\n"
-    b"9007199254740993,0.5,true,2024-01-31,2024-01-31T10:00:00+02:00,x\n"
-    b",,,,,\n"
-    b"-3,1,false,2024-02-29,2024-01-31T10:00:00.25Z,007\n"
+    b"whole,number,flag,day,instant,clock,text\n"
+    b"9007199254740993,0.5,true,2024-01-31,2024-01-31T10:00:00+02:00,8:15:01.7,x\n"
+    b",,,,,,\n"
+    b"-3,1,false,2024-02-29,2024-01-31T10:00:00.25Z,23:59:30,007\n"
 )
 DAYS = [datetime.datetime(2024, 1, 31), None, datetime.datetime(2024, 2, 29)]
+CLOCKS = [datetime.time(8, 15, 1, 700_000), None, datetime.time(23, 59, 30)]
 INSTANTS = [
     datetime.datetime(2024, 1, 31, 8, tzinfo=datetime.UTC),
     None,
@@ -376,6 +377,7 @@ def test_text_becomes_typed_columns():
             "flag": pa.array([True, None, False]),
             "day": pa.array(DAYS, pa.timestamp("us")),
             "instant": pa.array(INSTANTS, pa.timestamp("us", tz="UTC")),
+            "clock": pa.array(CLOCKS, pa.time64("us")),
             "text": pa.array(["x", None, "007"]),
         }
     )
@@ -569,7 +571,13 @@ def test_cells_that_cannot_be_filled_are_named():
 
 @pytest.mark.parametrize(
     ("storage", "value", "cell"),
-    [("time", 0.0, datetime.datetime(1970, 1, 1)), ("boolean", 1.0, True), ("number", 0.5, 0.5)],
+    [
+        ("time", 0.0, datetime.datetime(1970, 1, 1)),
+        ("duration", 90.0, datetime.timedelta(seconds=90)),
+        ("clock", 90.0, datetime.time(0, 1, 30)),
+        ("boolean", 1.0, True),
+        ("number", 0.5, 0.5),
+    ],
 )
 def test_a_column_without_values_gets_cells_of_its_kind(storage, value, cell):
     table = ExcelTable(("a",), (np.array([None, None], dtype=object),))
@@ -633,6 +641,7 @@ def test_excel_and_text(tmp_path):
         (True, None, False),
         tuple(DAYS),
         tuple(instants),
+        tuple(CLOCKS),
         ("x", None, "007"),
     ]
     write_table(read_excel(workbook()), text)

@@ -381,6 +381,30 @@ def test_times_keep_their_manner(cell, seconds, text_after_ten_days):
     assert fill_texts([cell, ""], [seconds + 10 * DAY]) == [text_after_ten_days]
 
 
+@pytest.mark.parametrize(
+    ("cells", "values", "noon_and_a_bit"),
+    [
+        (["08:15", "23:59"], [29700, 86340], "12:01"),
+        (["8:15", "23:59"], [29700, 86340], "12:01"),
+        (["8:15", "23:59:30"], [29700, 86370], "12:00:31"),
+        (["00:00:00.25", "08:15:00.5"], [0.25, 29700.5], "12:00:31.00"),
+        (["8:15 PM", "12:05 AM"], [72900, 300], "12:01 PM"),
+        (["08:15am", "12:05pm"], [29700, 43500], "12:01pm"),
+    ],
+)
+def test_times_of_day_keep_their_manner(cells, values, noon_and_a_bit):
+    column = column_of([*cells, "NA"]).column(0)
+    assert column.storage == "clock"
+    np.testing.assert_array_equal(column.values, [*values, np.nan])
+    assert fill_texts([*cells, ""], [DAY / 2 + 31]) == [noon_and_a_bit]
+
+
+def test_times_of_day_do_not_go_round():
+    assert fill_texts(["08:15", ""], [DAY - 1.0]) == ["23:59"]
+    assert fill_texts(["8:15:30 PM", ""], [2.0 * DAY]) == ["11:59:59 PM"]
+    assert fill_texts(["08:15", ""], [-5.0]) == ["00:00"]
+
+
 def test_filled_times_are_rounded_to_what_is_shown():
     assert fill_texts(["2024-01-31", ""], [JAN_31 + 0.6 * DAY]) == ["2024-02-01"]
     assert fill_texts(["2024-01-31 10:00", ""], [JAN_31 + 89.0]) == ["2024-01-31 00:01"]
@@ -410,6 +434,16 @@ def test_filled_times_are_rounded_to_what_is_shown():
         ["1/31/2024 13:00 PM", "1/31/2024 1:00 PM"],
         ["1/31/2024 0:30 AM", "1/31/2024 1:00 AM"],
         ["1/31/2024 1:30 AM", "1/31/2024 1:00"],
+        ["2024-01-3110:00", "2024-01-3111:00"],
+        ["24:00", "01:00"],
+        ["36:15", "01:00"],  # hours or minutes: nothing tells
+        ["08:60", "01:00"],
+        ["08:15", "8:15 PM"],
+        ["13:15 PM", "8:15 PM"],
+        ["08:15Z", "09:15Z"],
+        ["08:15", "2024-01-31 08:15"],
+        ["T08:15", "T09:15"],
+        ["16:9", "4:3"],
     ],
 )
 def test_what_is_no_time_is_text(cells):
@@ -433,6 +467,10 @@ def test_what_is_no_time_is_text(cells):
         TimeStyle("dby", "-", month="JAN"),
         TimeStyle("bdy", ", ", padded=False, month="January", glue=" ", half=" am"),
         TimeStyle("mdy", "/", glue=" ", padded_hour=False, half="AM"),
+        TimeStyle("", ""),
+        TimeStyle("", "", padded_hour=False, seconds=True),
+        TimeStyle("", "", seconds=True, decimals=2),
+        TimeStyle("", "", padded_hour=False, half=" AM"),
         TimeStyle("ymd", "-", glue="T", seconds=True, zone="Z"),
         TimeStyle("ymd", "-", glue="T", seconds=True, decimals=3, point=",", zone="-1130"),
     ],
@@ -473,6 +511,8 @@ def test_dates_that_tell_their_order_need_not_be_as_learned():
         ("time", ["31.1.2024"], JAN_31, "31.1.2024"),
         ("time", ["01/31/2024 10:00"], JAN_31, "01/31/2024 00:00"),
         ("time", [], JAN_31, "2024-01-31T00:00:00"),
+        ("clock", ["8:15 AM"], DAY / 2, "12:00 PM"),
+        ("clock", [], DAY / 2, "12:00:00"),
         ("boolean", ["True", "False"], 1.0, "True"),
         ("boolean", [], 0.0, "false"),
         ("number", ["0.25"], 1 / 3, "0.33"),

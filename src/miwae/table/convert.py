@@ -132,6 +132,8 @@ def _arrow_column(pa: Any, table: TextTable, position: int) -> Any:
         ticks = np.rint(np.where(column.missing, 0, column.values) * 1e6).astype(np.int64)
         zone = "UTC" if table.has_zone(position) else None
         return pa.array(ticks, mask=column.missing).cast(pa.timestamp("us", tz=zone))
+    if column.storage == "clock":
+        return pa.array(_objects(table, position), type=pa.time64("us"))
     types = {"number": pa.int64(), "boolean": pa.bool_(), "text": pa.string()}
     return pa.array(_objects(table, position), type=types[column.storage])
 
@@ -155,6 +157,7 @@ def _objects(table: TextTable, position: int) -> list[Any]:
         "number": float,
         "boolean": bool,
         "time": lambda seconds: _EPOCH + datetime.timedelta(seconds=seconds),
+        "clock": lambda seconds: (_EPOCH + datetime.timedelta(seconds=seconds)).time(),
         "text": lambda code: column.levels[int(code)],
     }
     values, missing = column.values.tolist(), column.missing.tolist()

@@ -158,6 +158,8 @@ def specimen_of(style: Style) -> str:
     if not isinstance(style, TimeStyle):
         return style.text(1.5e-7)
     # Only a day above 12 is no month, and only one below 10 shows whether it gets a zero.
+    if not style.has_date:
+        return style.text(_INSTANT % 86400)
     return style.text(_INSTANT - 20 * 86400 if style.month else _INSTANT)
 
 
@@ -345,7 +347,8 @@ def _typed(
     if all(map(_is_number, plain)) and not any(mark != "." and "." in text for text in texts):
         return _typed_numbers(plain, missing, mark)
     if (times := parsed_times(texts, order)) is not None:
-        return {"storage": "time"}, *times
+        values, style = times
+        return {"storage": "time" if style.has_date else "clock"}, values, style
     levels = sorted(texts)
     place = {level: float(index) for index, level in enumerate(levels)}
     values = np.array([place[text] for text in texts])

@@ -10,24 +10,27 @@ import numpy as np
 __all__ = ["TimeStyle", "parsed_times"]
 
 _CLOCK = re.compile(
-    r"(?P<glue>[T ])(?P<hour>\d{1,2}):(?P<minute>\d{2})"
+    r"(?P<glue>[T ]?)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
     r"(?::(?P<second>\d{2})(?:(?P<point>[.,])(?P<fraction>\d{1,9}))?)?"
     r"(?P<half> ?(?:[AP]M|[ap]m))?(?P<zone>Z|[+-]\d{2}:?\d{2})?"
 )
 
-# By the order of year, month (as a number, or b: by its name) and day.
+# By the order of year, month (as a number, or b: by its name) and day; of none, if only the clock
+# is shown.
 _DATES = {
     "ymd": re.compile(r"(?P<y>\d{4})(?P<mark>[-/])(?P<m>\d{2})(?P=mark)(?P<d>\d{2})"),
     "dmy": re.compile(r"(?P<d>\d{1,2})(?P<mark>[/.])(?P<m>\d{1,2})(?P=mark)(?P<y>\d{4})"),
     "mdy": re.compile(r"(?P<m>\d{1,2})(?P<mark>/)(?P<d>\d{1,2})(?P=mark)(?P<y>\d{4})"),
     "dby": re.compile(r"(?P<d>\d{1,2})(?P<mark>[- ])(?P<b>[A-Za-z]{3,9})(?P=mark)(?P<y>\d{4})"),
     "bdy": re.compile(r"(?P<b>[A-Za-z]{3,9}) (?P<d>\d{1,2})(?P<mark>,? )(?P<y>\d{4})"),
+    "": re.compile(r"(?P<mark>)(?=\d{1,2}:\d{2})"),
 }
 
 _MONTHS = tuple(
     "january february march april may june july august september october november december".split()
 )
 
+_DAY = 86400.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds()
 _LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
@@ -38,7 +41,8 @@ class TimeStyle:
     """The manner in which a column writes its times.
 
     Attributes:
-        order: of year, month and day: "ymd", "dmy" or "mdy"; "dby" or "bdy" if months have names.
+        order: of year, month and day: "ymd", "dmy" or "mdy"; "dby" or "bdy" if months have names;
+            "" for times of day, without a date.
         mark: between them; before the year for "bdy".
         padded: whether days and months have two digits always.
         month: January as this column would write it; "" where months are numbers.
@@ -64,15 +68,25 @@ class TimeStyle:
     zone: str = ""
 
     @property
+    def has_date(self) -> bool:
+        """Whether it is an instant, rather than a time of day."""
+        return bool(self.order)
+
+    @property
+    def _has_clock(self) -> bool:
+        return bool(self.glue) or not self.has_date
+
+    @property
     def _unit(self) -> float:
         """The smallest step that is shown, in seconds; none below a microsecond."""
-        if not self.glue:
-            return 86400.0
+        if not self._has_clock:
+            return _DAY
         return 10.0 ** -min(self.decimals, 6) if self.seconds else 60.0
 
     def text(self, seconds: float) -> str:
-        """A time since 1970, rounded to what the column shows."""
-        local = min(max(seconds, _FIRST), _LAST) + _offset(self.zone)
+        """A time since 1970 or since midnight, rounded to what the column shows."""
+        first, last = (_FIRST, _LAST) if self.has_date else (0.0, _DAY - self._unit)
+        local = min(max(seconds, first), last) + _offset(self.zone)
         when = _EPOCH + timedelta(seconds=round(local / self._unit) * self._unit)
         width = 2 if self.padded else 1
         parts = {"y": f"{when.year:04d}", "m": f"{when.month:0{width}d}"}
@@ -82,7 +96,7 @@ class TimeStyle:
             date = f"{parts['b']} {parts['d']}{self.mark}{parts['y']}"
         else:
             date = self.mark.join(parts[letter] for letter in self.order)
-        return date + self._clock(when) if self.glue else date
+        return date + self._clock(when) if self._has_clock else date
 
     def _name(self, month: int) -> str:
         name = _MONTHS[month - 1] if len(self.month) > 3 else _MONTHS[month - 1][:3]
@@ -134,8 +148,10 @@ def _hour(clock: re.Match[str]) -> int:
 
 
 def _seconds(date: re.Match[str], clock: re.Match[str] | None) -> float:
-    """Seconds since 1970; ValueError if there is no such day or hour."""
-    when = datetime(int(date["y"]), _month(date), int(date["d"]), tzinfo=UTC)
+    """Seconds since 1970 or midnight; ValueError if there is no such day or hour."""
+    when = _EPOCH
+    if date[0]:
+        when = datetime(int(date["y"]), _month(date), int(date["d"]), tzinfo=UTC)
     fraction, zone = "0", ""
     if clock is not None:
         minute, second = int(clock["minute"]), int(clock["second"] or 0)
@@ -157,7 +173,7 @@ def _day_or_month_first(texts: Sequence[str]) -> str | None:
 
 def _order(texts: Sequence[str]) -> str | None:
     """The order of year, month and day in a column, if all its texts start with dates alike."""
-    for order in ("ymd", "dby", "bdy"):
+    for order in ("ymd", "dby", "bdy", ""):
         if all(_DATES[order].match(text) for text in texts):
             return order
     matches = [_DATES["dmy"].match(text) for text in texts]
@@ -185,7 +201,7 @@ def _style(
         return TimeStyle(order, mark, padded, month) if not any(clocks) else None
     shown = [c for c in clocks if c is not None]
     of_one_kind = all(len({c[name] is None for c in shown}) == 1 for name in ("zone", "half"))
-    if len(shown) < len(clocks) or not of_one_kind:
+    if len(shown) < len(clocks) or not of_one_kind or (clock["zone"] and not order):
         return None
     points = [c["point"] for c in shown if c["point"]]
     return TimeStyle(
@@ -206,7 +222,7 @@ def _style(
 def parsed_times(
     texts: Sequence[str], order: str | None = None
 ) -> tuple[np.ndarray, TimeStyle] | None:
-    """Seconds since 1970 (in UTC, or as if there), and the manner of writing.
+    """Seconds since 1970 (in UTC, or as if there) or midnight, and the manner of writing.
 
     Args:
         texts: of the column.
@@ -219,7 +235,8 @@ def parsed_times(
     # Most columns are no times, and their first text shows it.
     if not texts or not _order_is_possible(texts[0]):
         return None
-    order = _order(texts) or order
+    shown = _order(texts)
+    order = order if shown is None else shown
     if order is None:
         return None
     dates: list[re.Match[str]] = []
@@ -228,6 +245,8 @@ def parsed_times(
         date = _DATES[order].match(text)
         clock = _CLOCK.fullmatch(text, date.end()) if date else None
         if date is None or (clock is None and date.end() < len(text)):
+            return None
+        if clock and bool(clock["glue"]) != bool(order):
             return None
         dates.append(date)
         clocks.append(clock)
