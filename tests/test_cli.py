@@ -271,6 +271,14 @@ def test_only_na_takes_no_other_word_as_missing():
     assert [column["distinct"] for column in data["columns"]] == [2, 4]
 
 
+def test_comments_above_the_names_are_told_and_kept(tmp_path):
+    table = b"# made by hand\n#\nx,y\n1,2\n3,4\n"
+    assert inspected("-", stdin=table)["comment_lines"] == 2
+    run = succeeded(miwae("impute", "-", "-o", tmp_path / "out.csv", stdin=table))
+    assert "the first 2 lines begin with #: not read" in run.stderr
+    assert (tmp_path / "out.csv").read_bytes() == table
+
+
 def test_delimiter_and_header_can_be_told():
     table = b"1;5,2\n2;6,3\n3;,4\n"
     data = inspected("-", "--delimiter", ";", "--no-header", stdin=table)
@@ -653,8 +661,16 @@ def test_the_summary_goes_to_stdout_as_json(completed, fitted):
     data = json.loads(completed.run.stdout)
     assert completed.run.stderr == ""
     assert set(data) == {
-        *("file", "taken_as_missing", "rows", "columns", "missing_cells", "patterns"),
-        *("n_patterns", "hints", "filled_cells", "left_missing", "imputations", "events"),
+        *("file", "taken_as_missing", "comment_lines", "rows", "columns", "missing_cells"),
+        *(
+            "patterns",
+            "n_patterns",
+            "hints",
+            "filled_cells",
+            "left_missing",
+            "imputations",
+            "events",
+        ),
         *("seconds", "output"),
     }
     assert data["file"] == str(fitted.table)

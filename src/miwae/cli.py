@@ -26,6 +26,7 @@ from miwae.telling import (
     STARTED,
     Comparison,
     Speaker,
+    comment_lines,
     console_on,
     plot_comparisons,
     print_cells,
@@ -293,7 +294,12 @@ def inspect(
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
     inspection, _ = _inspect(table, _settings(kind, "--kind"), _limits(bounds), _marks(na))
     if as_json:
-        data = {"file": source, "taken_as_missing": words_taken(table), **as_data(inspection)}
+        data = {
+            "file": source,
+            "taken_as_missing": words_taken(table),
+            "comment_lines": comment_lines(table),
+            **as_data(inspection),
+        }
         sys.stdout.write(json.dumps(data, indent=2) + "\n")
         return
     console = console_on(sys.stdout)

@@ -22,6 +22,7 @@ __all__ = [
     "STARTED",
     "Comparison",
     "Speaker",
+    "comment_lines",
     "console_on",
     "plot_comparisons",
     "print_cells",
@@ -65,6 +66,7 @@ class Speaker:
         self.data |= {
             "file": source,
             "taken_as_missing": words_taken(table),
+            "comment_lines": comment_lines(table),
             **as_data(inspection),
         }
         if self.talks:
@@ -154,6 +156,11 @@ def words_taken(table: AbstractTable) -> dict[str, int] | None:
     return table.missing_words() if isinstance(table, TextTable) else None
 
 
+def comment_lines(table: AbstractTable) -> int:
+    """How many lines before the names of a text are taken for comments."""
+    return table.n_comments if isinstance(table, TextTable) else 0
+
+
 def print_inspection(
     console: Console, source: str, table: AbstractTable, inspection: Inspection
 ) -> None:
@@ -169,6 +176,12 @@ def print_inspection(
         f"({share:.1%}){taken}",
         soft_wrap=True,
     )
+    if count := comment_lines(table):
+        lines = "the first line begins" if count == 1 else f"the first {count} lines begin"
+        console.print(
+            f"{lines} with #: not read as part of the table, and kept in text files",
+            soft_wrap=True,
+        )
     view = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("column", "kind"):
         view.add_column(name, no_wrap=True)

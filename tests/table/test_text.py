@@ -162,7 +162,7 @@ def test_the_slow_splitter_agrees_with_the_fast_one():
 def test_where_quotes_are_regular_parity_finds_the_separators_of_the_state_machine(text):
     data = np.frombuffer(text.encode(), dtype=np.uint8)
     places, newline = _separators(data, ",", partial=True)
-    expected = _separators_one_by_one(data, ",", newline, partial=True)
+    expected = _separators_one_by_one(data, ",", newline, partial=True, above=0)
     np.testing.assert_array_equal(places, expected)
 
 
@@ -797,3 +797,65 @@ def test_large_files_are_read_fast():
     assert time.perf_counter() - start < 15
     assert written == data
     assert [c.storage for c in numbers].count("number") == 7
+
+
+# Lines of comment before the names.
+
+
+@pytest.mark.parametrize(
+    ("start", "names", "n_comments"),
+    [
+        ("# exported on 2024-01-31\n", "a,b", 1),
+        ("# by me, today\n", "a,b", 1),
+        ("#v2,final\n", "a,b", 1),
+        ('# one\r\n\r\n#two "\r\n\r\n', "a,b", 2),
+        ("\ufeff# é\n", "a,b", 1),
+        ("", "#id,b", 0),
+        ("# exported\n", "#id,b", 1),
+        ("##v4\n##source=x,y,z\n", "#CHROM,POS", 2),
+        ("", '"# a",b', 0),
+    ],
+)
+def test_lines_before_the_names_are_kept_but_not_read(start, names, n_comments):
+    data = f"{start}{names}\n1,0.10\n,2.5\n".encode()
+    table = read_text(data)
+    assert table.names == tuple(names.replace('"', "").split(","))
+    assert (table.n_rows, table.n_comments) == (2, n_comments)
+    assert table.to_bytes() == data
+    assert filled(table, 0, [3.0]).to_bytes() == data.replace(b"\n,2.5", b"\n3,2.5")
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        (b"#name,city\nbob,paris\nann,rome\n", ("#name", "city")),
+        (b"# by me, today\nname,city\nbob,paris\n", ("name", "city")),
+        (b"#id\n1\n2\n", ("#id",)),
+        (b"# ids\nid\n1\n", ("id",)),
+        (b"#a\n#b\n", ("#a",)),
+        (b"# nothing else\n", ("# nothing else",)),
+    ],
+)
+def test_a_header_that_begins_like_a_comment_is_one_where_there_is_no_other(data, names):
+    table = read_text(data)
+    assert table.names == names
+    assert table.to_bytes() == data
+
+
+def test_comments_of_files_without_names():
+    assert read_text(b"# c\n1,2\n3,4\n", header=False).n_rows == 2
+    assert read_text(b"#1,2\n3,4\n", header=False).n_rows == 2
+    assert read_text(b"#1,2\n#3,4\n", header=False).n_rows == 2
+
+
+def test_lines_are_counted_with_the_comments_above_them():
+    with pytest.raises(DataError, match="^line 5 has 1 field, but line 3 has 2: "):
+        read_text(b"# one\n# two\na,b\n1,2\n3\n")
+    with pytest.raises(DataError, match="^line 3 opens a quote"):
+        read_text(b'# one\na,b\n"1,2\n')
+
+
+def test_comments_stay_on_top_of_parts_and_stacks():
+    table = read_text(b"# c\na,b\n1,x\n2,y\n")
+    both = TextTable.stacked([table.rows(1, 2), table]).with_delimiter("\t").keep([1])
+    assert both.to_bytes() == b"# c\nb\ny\nx\ny\n"

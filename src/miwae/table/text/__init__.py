@@ -10,6 +10,7 @@ from jaxtyping import UInt8
 from miwae.errors import DataError
 from miwae.table.frames.shared import check_names
 from miwae.table.text.cells import cell_texts, trimmed
+from miwae.table.text.comments import split_comments
 from miwae.table.text.records import (
     TextFormat,
     decoded,
@@ -74,6 +75,8 @@ def read_text(
 ) -> TextTable:
     """Read the content of a CSV file.
 
+    Lines before the table that begin with # are comments: they are kept, but not read.
+
     Args:
         data: the content.
         delimiter: between fields; None to find out (comma, semicolon, tab or bar).
@@ -87,11 +90,15 @@ def read_text(
     inner, encoding, bom = decoded(data, encoding)
     if header and inner.strip() and inner.startswith((b"\n", b"\r")):
         raise DataError("line 1 is blank, where the names should be: delete it")
+    if delimiter is not None:
+        _require_delimiter(delimiter)
+    words = frozenset(word.strip() for word in na_words)
+    comments, inner = split_comments(
+        inner, delimiter, inner_encoding(encoding), words, header=header
+    )
     if delimiter is None:
         delimiter = sniffed_delimiter(inner)
-    elif len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise DataError(f"a delimiter is one character such as ',' or ';', not {delimiter!r}")
-    records = split_records(inner, delimiter)
+    records = split_records(inner, delimiter, above=len(comments.splitlines()))
     buffer = np.frombuffer(inner, dtype=np.uint8)
     below, end = int(header), len(records.terminators.starts)
     texts = _header_texts(buffer, records.fields, inner_encoding(encoding), header=header)
@@ -114,10 +121,16 @@ def read_text(
         fields=tuple(spans.part(below, end) for spans in records.fields),
         terminators=records.terminators.part(below, end),
         format=form,
-        na_words=frozenset(word.strip() for word in na_words),
+        na_words=words,
+        comments=comments,
         tail=records.tail,
     )
     return _with_decimal_mark(table) if b"," in inner else table
+
+
+def _require_delimiter(delimiter: str) -> None:
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise DataError(f"a delimiter is one character such as ',' or ';', not {delimiter!r}")
 
 
 def _header_texts(

@@ -212,7 +212,7 @@ def _line_of(data: UInt8[np.ndarray, " B"], place: int, newline: int) -> int:
 
 
 def _separators_one_by_one(
-    data: UInt8[np.ndarray, " B"], delimiter: str, newline: int, *, partial: bool
+    data: UInt8[np.ndarray, " B"], delimiter: str, newline: int, *, partial: bool, above: int
 ) -> Int[np.ndarray, " S"]:
     """The separators of a text whose quotes are irregular: field after field, as RFC 4180 says.
 
@@ -229,7 +229,7 @@ def _separators_one_by_one(
         if match is None:
             if partial:
                 break
-            line = _line_of(data, place, newline)
+            line = above + _line_of(data, place, newline)
             raise DataError(f"line {line} opens a quote that is never closed")
         if match.end() == len(text):
             break
@@ -239,13 +239,16 @@ def _separators_one_by_one(
 
 
 def _separators(
-    data: UInt8[np.ndarray, " B"], delimiter: str, *, partial: bool = False
+    data: UInt8[np.ndarray, " B"], delimiter: str, *, partial: bool = False, above: int = 0
 ) -> tuple[Int[np.ndarray, " S"], int]:
     """Where fields end, but for the last one, and the byte that ends lines."""
     quotes = np.flatnonzero(data == ord(QUOTE))
     newline = _newline(data, quotes)
     if not _quotes_are_regular(data, quotes, (ord(delimiter), newline)):
-        return _separators_one_by_one(data, delimiter, newline, partial=partial), newline
+        return (
+            _separators_one_by_one(data, delimiter, newline, partial=partial, above=above),
+            newline,
+        )
     places = np.flatnonzero((data == ord(delimiter)) | (data == newline))
     if len(quotes):
         places = places[np.searchsorted(quotes, places) % 2 == 0]
@@ -291,22 +294,29 @@ def _refuse_ragged(
     places: Int[np.ndarray, " S"],
     counts: Int[np.ndarray, " R"],
     newline: int,
+    above: int,
 ) -> None:
     ragged = np.flatnonzero(counts != counts[0])
     if not len(ragged):
         return
     first = int(ragged[0])
     before = int(np.sum(counts[:first]))
-    line = _line_of(data, int(places[before - 1]) + 1, newline)
+    line = above + _line_of(data, int(places[before - 1]) + 1, newline)
     found, expected = int(counts[first]), int(counts[0])
+    top = f"line {above + 1}" if above else "the first line"
     raise DataError(
-        f"line {line} has {found} field{'s' * (found != 1)}, but the first line has {expected}: "
+        f"line {line} has {found} field{'s' * (found != 1)}, but {top} has {expected}: "
         "correct the line, or name the delimiter if it is not the one that was found"
     )
 
 
-def split_records(data: bytes, delimiter: str) -> Records:
+def split_records(data: bytes, delimiter: str, *, above: int = 0) -> Records:
     """Find all fields of a text.
+
+    Args:
+        data: the text in its inner encoding.
+        delimiter: between fields.
+        above: how many lines of the file come before it, for messages.
 
     Raises:
         DataError: a record has more or fewer fields than the first, a quote is not closed, or
@@ -316,10 +326,10 @@ def split_records(data: bytes, delimiter: str) -> Records:
     if not n_bytes:
         raise DataError("the file is empty: it has no header and no rows")
     text = np.frombuffer(data, dtype=np.uint8, count=n_bytes)
-    places, newline = _separators(text, delimiter)
+    places, newline = _separators(text, delimiter, above=above)
     line_ends = np.append(np.flatnonzero(text[places] == newline), len(places))
     counts = np.diff(line_ends, prepend=-1)
-    _refuse_ragged(text, places, counts, newline)
+    _refuse_ragged(text, places, counts, newline, above)
 
     after = data[n_bytes:]
     last = 2 if after.startswith(b"\r\n") else min(len(after), 1)

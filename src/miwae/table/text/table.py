@@ -56,6 +56,7 @@ class TextTable(AbstractTable):
         terminators: where the line's end of each row is.
         format: how the file is written.
         na_words: texts that stand for no value.
+        comments: the lines before the table.
         tail: the blank lines after the last row.
         origin: the table that this one is a part of, and its first row there. Columns are typed by
             all rows of the origin, so that parts agree.
@@ -73,6 +74,7 @@ class TextTable(AbstractTable):
         terminators: Spans,
         format: TextFormat,
         na_words: frozenset[str],
+        comments: bytes = b"",
         tail: bytes = b"",
         origin: "tuple[TextTable, int] | None" = None,
     ) -> None:
@@ -83,6 +85,7 @@ class TextTable(AbstractTable):
         self._terminators = terminators
         self._format = format
         self._na_words = na_words
+        self._comments = comments
         self._tail = tail
         self._origin = origin
         self._parsed: dict[tuple[int, Missing], ParsedColumn] = {}
@@ -127,9 +130,15 @@ class TextTable(AbstractTable):
             "terminators": self._terminators,
             "format": self._format,
             "na_words": self._na_words,
+            "comments": self._comments,
             "tail": self._tail,
         }
         return TextTable(**{**kept, **changes})
+
+    @property
+    def n_comments(self) -> int:
+        """Lines before the table that are not read."""
+        return sum(bool(line.strip()) for line in self._comments.splitlines())
 
     def texts(self, position: int) -> list[str]:
         """The cells of a column as Python strings, without quotes and the spaces around them."""
@@ -396,7 +405,7 @@ class TextTable(AbstractTable):
     def to_bytes(self) -> bytes:
         """The content of a file."""
         form = self._format
-        pieces = []
+        pieces = [self._comments]
         if self._header:
             ended = self.n_rows or form.final_newline
             pieces.append(form.delimiter.encode().join(self._header))
