@@ -1717,6 +1717,26 @@ def test_durations_are_not_filled_with_instants_nor_instants_with_durations(lear
     imputer.transform(convert(frames[learned].iloc[[2]]))
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [
+            datetime.timedelta(hours=1),
+            datetime.timedelta(hours=2),
+            None,
+            datetime.timedelta(days=1),
+        ],
+        [datetime.time(8, 15), datetime.time(9), None, datetime.time(23, 5)],
+    ],
+)
+def test_objects_of_times_are_completed_in_a_row_of_its_own(cells):
+    frame = pd.DataFrame({"t": pd.Series(cells, dtype=object), "x": [1.0, 2.0, 2.5, 3.0]})
+    imputer = make().fit(frame)
+    (alone,), together = imputer.transform(frame.iloc[[2]])["t"], imputer.transform(frame)["t"]
+    assert type(alone) is type(cells[0])
+    assert alone == together.iloc[2]
+
+
 def test_numbers_are_not_filled_into_a_column_of_times():
     imputer = make().fit(pd.DataFrame({"n": [3.5, 1.0, 2.5], "x": [1.0, 2.0, 2.5]}))
     with pytest.raises(DataError, match="'n' was learned as positive from number, but is of type"):

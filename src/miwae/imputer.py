@@ -732,6 +732,14 @@ def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettin
 def _require_times(known: ColumnSchema, column: Column) -> None:
     """Refuse to fill a column with times of another sort, or with times what holds none."""
     filled = known.kind not in ("empty", "identifier") and column.missing.any()
+    # Objects without any value can become durations and times of day; of an instant it would not
+    # be known whether it is a date.
+    if (
+        column.dtype == "object"
+        and known.storage in ("duration", "clock")
+        and not column.n_observed
+    ):
+        return
     if filled and TIMES.get(known.storage) != TIMES.get(column.storage):
         before = TIMES.get(known.storage, known.storage)
         raise DataError(
