@@ -63,6 +63,12 @@ RULES = {
     "constant_text": (["x", None, "x"], None, "constant", "all 2 observed cells are equal"),
     "constant_time": (["2020-01-01"] * 2, "datetime64[s]", "constant", None),
     "constant_category": (["x", None], pd.CategoricalDtype(["w", "x"]), "constant", None),
+    "huge_ids": (
+        [10**18 + 63, 10**18 + 64, 10**18 + 65, 10**18 + 66],
+        None,
+        "identifier",
+        "whole numbers too large to be told apart",
+    ),
     "one_observed": ([None, 7.5], None, "constant", "all 1 observed cells are equal"),
     "flags": ([True, False, True], None, "binary", "true or false"),
     "flags_nullable": ([True, None, False], "boolean", "binary", "true or false"),

@@ -289,6 +289,8 @@ def _inferred(
             "modelled; correct it, or mark it as missing"
         )
     n_distinct = len(np.unique(x))
+    if n_distinct < min(len(x), 3) and column.whole and np.abs(x).max() > MOST_WHOLE:
+        return "identifier", "whole numbers too large to be told apart"
     if n_distinct == 1:
         return "constant", f"all {len(x)} observed cells are equal"
     if column.storage == "boolean":
