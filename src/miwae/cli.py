@@ -469,6 +469,8 @@ def _read(
     )
     if not header and not isinstance(table, TextTable):
         raise SettingsError("--no-header is for text files: in others columns have names")
+    if not table.n_rows or not table.names:
+        raise DataError(f"{'standard input' if source == '-' else source}: the table has no rows")
     return table
 
 
@@ -516,8 +518,6 @@ def _inspect(
     marks: tuple[Any, ...],
 ) -> tuple[Inspection, list[Column]]:
     columns = _columns(table, marks)
-    if not columns or not len(columns[0].missing):
-        raise DataError("the table has no rows")
     schema = infer_schema(columns, column_kinds=kinds, bounds=bounds)
     return inspect_columns(columns, schema), columns
 
