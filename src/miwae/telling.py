@@ -124,8 +124,11 @@ class Speaker:
         self.data["events"] = list(imputer.events_)
         if self.talks:
             # What each column was taken for has been said before.
-            kinds = {f"column {known.name!r} is {known.kind}" for known in imputer.schema_.columns}
-            events = [e for e in imputer.events_ if e.rpartition(": ")[0] not in kinds]
+            kinds = {
+                f"column {known.name!r} is {known.kind}: {known.reason}"
+                for known in imputer.schema_.columns
+            }
+            events = [event for event in imputer.events_ if event not in kinds]
             sys.stderr.write("".join(f"{event}\n" for event in events))
         self._closed(output, lines)
 
