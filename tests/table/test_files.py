@@ -420,6 +420,28 @@ def test_tables_of_other_libraries_are_written(tmp_path):
     assert (tmp_path / "c.csv").read_bytes() == b'"c"\n"u"\n\n'
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_are_written_as_text_in_the_same_way_from_every_unit(tmp_path, unit):
+    seconds = [90, None, 97_200, -3_605, 0]
+    spans = [s if s is None else datetime.timedelta(seconds=s) for s in seconds]
+    cells = ["0:01:30", "", "27:00:00", "-1:00:05", "0:00:00"]
+    content = "\n".join(["spent,x", *(f"{cell},1" for cell in cells), ""]).encode()
+    path = str(tmp_path / "t.csv")
+    for table in (
+        as_table(pa.table({"spent": pa.array(spans, pa.duration(unit)), "x": [1] * 5})),
+        ExcelTable(("spent", "x"), (np.array(spans, object), np.array([1] * 5, object))),
+    ):
+        write_table(table, path)
+        with open(path, "rb") as file:
+            assert file.read().replace(b'"', b"") == content
+
+
+def test_fractions_of_seconds_of_durations_are_written_too(tmp_path):
+    spans = pa.array([1_250_000, -1], pa.duration("us"))
+    write_table(as_table(pa.table({"spent": spans})), str(tmp_path / "t.csv"))
+    assert (tmp_path / "t.csv").read_bytes() == b'"spent"\n"0:00:01.250000"\n"-0:00:00.000001"\n'
+
+
 def test_what_has_no_counterpart_is_refused(tmp_path):
     nested = as_table(pa.table({"a": [[1], [2]]}))
     with pytest.raises(DataError, match="cannot be written as text"):

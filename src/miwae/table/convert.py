@@ -53,7 +53,7 @@ def _to_text(table: AbstractTable) -> AbstractTable:
     pa = pyarrow_or_error()
     from pyarrow import csv as arrow_csv
 
-    plain = _without_dictionaries(_arrow(table))
+    plain = _with_plain_types(_arrow(table))
     out = io.BytesIO()
     try:
         arrow_csv.write_csv(plain, out)
@@ -112,15 +112,32 @@ def _arrow(table: AbstractTable) -> Any:
     return pa.table(columns, names=list(table.names))
 
 
-def _without_dictionaries(table: Any) -> Any:
-    """With categories as the values they stand for, since CSV cannot tell them apart."""
+def _with_plain_types(table: Any) -> Any:
+    """With categories as the values they stand for, and durations as text.
+
+    CSV cannot tell categories apart, and pyarrow would write durations without their unit.
+    """
+    import pyarrow as pa
     from pyarrow import types
 
     for place, field in enumerate(table.schema):
+        column = table.column(place)
         if types.is_dictionary(field.type):
-            column = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, column)
+            column = column.cast(field.type.value_type)
+        elif types.is_duration(field.type):
+            spans = column.cast(pa.duration("us"), safe=False).to_pylist()
+            texts = [None if span is None else _span_text(span) for span in spans]
+            column = pa.array(texts, pa.string())
+        table = table.set_column(place, field.name, column)
     return table
+
+
+def _span_text(span: datetime.timedelta) -> str:
+    """Hours, of which there can be many, minutes, and seconds with their fraction."""
+    seconds, fraction = divmod(abs(span), datetime.timedelta(seconds=1))
+    sign = "-" if span < datetime.timedelta() else ""
+    text = f"{sign}{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return text + (f".{fraction.microseconds:06d}" if fraction else "")
 
 
 def _arrow_column(pa: Any, table: TextTable, position: int) -> Any:
@@ -203,4 +220,4 @@ def _text(value: Any, *, dates: bool) -> Any:
         return value.date().isoformat() if dates else value.isoformat(timespec="seconds")
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
-    return value
+    return _span_text(value) if isinstance(value, datetime.timedelta) else value
