@@ -594,10 +594,11 @@ for bounds in ({0: 3}, {0: ("x", 1)}, {0: (1,)}, {0: (4, 2)}):
         MIWAEImputer(bounds=bounds).fit(x)
     except SettingsError as error:
         print(error)
-try:
-    MIWAEImputer(column_kinds={0: 5}).fit(x)
-except SettingsError as error:
-    print(error)
+for settings in ({"column_kinds": {0: 5}}, {"column_kinds": ["x0"]}, {"bounds": (0, 1)}):
+    try:
+        MIWAEImputer(**settings).fit(x)
+    except SettingsError as error:
+        print(error)
 """
 
 
@@ -611,6 +612,8 @@ def test_settings_of_the_wrong_type_are_refused():
         "must be a pair of numbers, not (1,)",
         "4 is not below 2",
         "the kind 5 is not one of continuous",
+        "column_kinds must be a dictionary by column, not ['x0']",
+        "bounds must be a dictionary by column, not (0, 1)",
     ]
     assert all(part in line for part, line in zip(expected, said.splitlines(), strict=True)), said
 

@@ -158,6 +158,8 @@ def _by_position(
 ) -> dict[int, Any]:
     """Settings by name or position, as settings by position."""
     names = [column.name for column in columns]
+    if settings is not None and not isinstance(settings, Mapping):
+        raise SettingsError(f"{what} must be a dictionary by column, not {settings!r}")
     found = {}
     for key, value in (settings or {}).items():
         position = _position(key, names)
