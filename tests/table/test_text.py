@@ -859,3 +859,32 @@ def test_comments_stay_on_top_of_parts_and_stacks():
     table = read_text(b"# c\na,b\n1,x\n2,y\n")
     both = TextTable.stacked([table.rows(1, 2), table]).with_delimiter("\t").keep([1])
     assert both.to_bytes() == b"# c\nb\ny\nx\ny\n"
+
+
+@pytest.mark.parametrize(
+    "title", ["My report\n", "My report\n\n", "Report, 2024\n\n", "Report; final\r\n\r\n"]
+)
+@pytest.mark.parametrize("rows", ["a,b,c\n1,2,3\n4,,6\n", "a;b;c\n1,5;;x\n2,5;2;y\n"])
+def test_a_title_above_the_names_is_refused(title, rows):
+    with pytest.raises(DataError, match="line 1 looks like a title.* 3 fields: delete what is"):
+        read_text((title + rows).encode())
+    assert read_text(("# " + title + rows).encode()).names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x\n1,5\n2,5\n",  # decimal commas
+        b"name\nDoe, John\nRoe, Jane\n",
+        b"note\nyes, 2\nno\n",
+        b"x\n\n1\n2\n",
+    ],
+)
+def test_a_single_column_has_no_title(data):
+    assert len(read_text(data).names) == 1
+
+
+@pytest.mark.parametrize("line", [b"sep=;\n", b'"sep=;"\r\n', b"SEP=;\n"])
+def test_a_line_that_tells_the_delimiter_is_refused(line):
+    with pytest.raises(DataError, match="line 1 tells the delimiter .*delete it.*';'"):
+        read_text(line + b"a;b\n1;2\n3;\n")

@@ -10,7 +10,7 @@ from jaxtyping import UInt8
 from miwae.errors import DataError
 from miwae.table.frames.shared import check_names
 from miwae.table.text.cells import cell_texts, trimmed
-from miwae.table.text.comments import split_comments
+from miwae.table.text.comments import refuse_title, split_comments
 from miwae.table.text.records import (
     TextFormat,
     decoded,
@@ -96,9 +96,12 @@ def read_text(
     comments, inner = split_comments(
         inner, delimiter, inner_encoding(encoding), words, header=header
     )
+    above = len(comments.splitlines())
     if delimiter is None:
+        if header:
+            refuse_title(inner, inner_encoding(encoding), words, above=above)
         delimiter = sniffed_delimiter(inner)
-    records = split_records(inner, delimiter, above=len(comments.splitlines()))
+    records = split_records(inner, delimiter, above=above)
     buffer = np.frombuffer(inner, dtype=np.uint8)
     below, end = int(header), len(records.terminators.starts)
     texts = _header_texts(buffer, records.fields, inner_encoding(encoding), header=header)

@@ -1,4 +1,4 @@
-"""Lines of comment before the names, which many programs write: kept, but not read."""
+"""Lines before the names: comments are kept, but not read; others are refused."""
 
 import csv
 import io
@@ -6,17 +6,23 @@ import itertools
 import re
 from collections.abc import Set
 
-from miwae.table.text.records import sniffed_delimiter
+from miwae.errors import DataError
+from miwae.table.text.records import DELIMITERS, sniffed_delimiter
 
-__all__ = ["split_comments"]
+__all__ = ["refuse_title", "split_comments"]
 
 # One line, and the blank ones after it.
 _COMMENT = re.compile(rb"#[^\r\n]*(?:\r\n|\n|\r)(?:[ \t]*(?:\r\n|\n|\r))*")
+# What Excel reads as the name of the delimiter.
+_TELLS_DELIMITER = re.compile(rb'"?sep=(.)"?[\r\n]', re.IGNORECASE)
 _DIGIT_FIRST = re.compile(r"[+-]?[.,]?\d")
 
 # Characters that hold the first records: enough for a thousand columns, and no field is too wide
 # for the csv module.
 _START = 1 << 16
+
+# By which a table is told from its title.
+MOST_LINES = 20
 
 
 def split_comments(
@@ -70,3 +76,31 @@ def _lacks_header(records: list[list[str]], na_words: Set[str], *, spaced: bool)
 def _looks_like_data(record: list[str], na_words: Set[str]) -> bool:
     cells = [cell.strip() for cell in record]
     return any(cell in na_words or _DIGIT_FIRST.match(cell) for cell in cells)
+
+
+def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) -> None:
+    """Refuse a first line that is a title above the names, or tells the delimiter to Excel.
+
+    It is a title if all lines below, but for blank ones, are cut into as many fields, which it is
+    not, and the first of them is a header: it has no numbers, and others have.
+
+    Raises:
+        DataError: with the line and the remedy.
+    """
+    if told := _TELLS_DELIMITER.match(data):
+        mark = told[1].decode(encoding)
+        raise DataError(
+            f"line {above + 1} tells the delimiter and belongs to no table: delete it, and name "
+            f"the delimiter ({mark!r}) if another one is found"
+        )
+    for mark in DELIMITERS:
+        records = [r for r in _first_records(data, mark, encoding, MOST_LINES) if r]
+        widths = {len(record) for record in records[1:]}
+        if len(records) < 3 or len(widths) > 1 or widths & {1, len(records[0])}:
+            continue
+        looks = [_looks_like_data(record, na_words) for record in records[1:]]
+        if not looks[0] and any(looks):
+            raise DataError(
+                f"line {above + 1} looks like a title, since all lines below have {widths.pop()} "
+                "fields: delete what is above the names, or begin these lines with #"
+            )

@@ -17,6 +17,7 @@ from miwae.errors import DataError
 from miwae.table.text.spans import Spans, index_type
 
 __all__ = [
+    "DELIMITERS",
     "QUOTE",
     "Records",
     "TextFormat",
@@ -32,7 +33,7 @@ QUOTE = '"'
 
 # Tried in this order: a file of decimal commas between semicolons is cut evenly by both marks, and
 # nobody writes a semicolon, bar or tab in each header and cell of a file that commas separate.
-_DELIMITERS = ("\t", ";", "|", ",")
+DELIMITERS = ("\t", ";", "|", ",")
 
 _LF, _CR = 10, 13
 
@@ -277,7 +278,7 @@ def sniffed_delimiter(data: bytes) -> str:
     size = 1 << 20
     sample = np.frombuffer(data[:size].rstrip(b"\r\n"), dtype=np.uint8)
     complete = len(data) <= size
-    counts = {mark: _delimiter_counts(sample, mark, complete=complete) for mark in _DELIMITERS}
+    counts = {mark: _delimiter_counts(sample, mark, complete=complete) for mark in DELIMITERS}
     counts = {mark: n for mark, n in counts.items() if n[0]}
     agreement = {mark: float(np.mean(n == n[0])) for mark, n in counts.items()}
     best = max(counts, key=agreement.__getitem__, default="")
@@ -286,7 +287,7 @@ def sniffed_delimiter(data: bytes) -> str:
     for mark, n in counts.items():
         if len(n) > 2 and n[1] and np.all(n[1:] == n[1]):
             return mark
-    return next((mark for mark in reversed(_DELIMITERS) if mark.encode() not in data), ",")
+    return next((mark for mark in reversed(DELIMITERS) if mark.encode() not in data), ",")
 
 
 def _refuse_ragged(
