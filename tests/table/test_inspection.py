@@ -175,6 +175,25 @@ def test_codes_and_words_are_text(cells):
     assert hints(cells) == ()
 
 
+def test_numbers_that_are_all_days_are_pointed_at():
+    (hint,) = hints([20240229, NAN, 20231231, 20240101])
+    assert hint.startswith("column 'a' is read as numbers, but 20231231 looks like a date: ")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [20230229, 20231231, 20240101],  # no leap year
+        [20241301, 20231231, 20240101],
+        [20240101.5, 20231231, 20240102],
+        [20240101, 20231231] * 5,
+        [1.0, 20231231, 20240101, 20240102],
+    ],
+)
+def test_numbers_that_are_not_all_days_are_numbers(values):
+    assert hints(values) == ()
+
+
 def test_nothing_is_said_of_text_that_was_told_to_be():
     columns = [as_table(pd.DataFrame({"a": ["10%", "7.5 %"]})).column(0)]
     schema = infer_schema(columns, column_kinds={"a": "categorical"})

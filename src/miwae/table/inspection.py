@@ -1,5 +1,6 @@
 """What can be said of a table without a model: kinds, holes, and what looks suspicious."""
 
+import calendar
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from miwae.table.schema import ColumnSchema, Schema
 __all__ = ["ColumnInspection", "Inspection", "Pattern", "as_data", "inspect_columns"]
 
 MOST_PATTERNS = 10
+
+# So many different numbers that are all days (of ten thousand, 366 are) are no coincidence.
+FEWEST_DAYS = 3
+DAYS = (19_000_101, 21_001_231)
 
 # Numbers that people write where they have none.
 SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
@@ -95,7 +100,7 @@ def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
         tuple(
             hint
             for column, known in zip(columns, schema.columns, strict=True)
-            for hint in (*_suspicious(column), *_unread(column, known))
+            for hint in (*_suspicious(column), *_unread(column, known), *_compact(column, known))
         ),
     )
 
@@ -154,6 +159,31 @@ def _unread(column: Column, known: ColumnSchema) -> list[str]:
     if all(map(_DATE.fullmatch, levels)):
         return [start + "a date: write all cells alike (2024-12-31) to have it modelled so."]
     return []
+
+
+def _compact(column: Column, known: ColumnSchema) -> list[str]:
+    """Whole numbers such as 20241231, of which most are days of no calendar."""
+    x = column.values[~column.missing]
+    if not column.storage == known.storage == "number" or known.reason == "as told":
+        return []
+    if not len(x) or not DAYS[0] <= x.min() <= x.max() <= DAYS[1]:
+        return []
+    days = np.unique(x).tolist()
+    if len(days) < FEWEST_DAYS or not all(map(_is_day, days)):
+        return []
+    return [
+        f"column {column.name!r} is read as numbers, but {days[0]:.0f} looks like a date: write "
+        "all cells as 2024-12-31 to have it modelled so."
+    ]
+
+
+def _is_day(number: float) -> bool:
+    """Whether it is year, month and day in eight digits."""
+    if number != int(number):
+        return False
+    year, rest = divmod(int(number), 10_000)
+    month, day = divmod(rest, 100)
+    return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]
 
 
 def as_data(inspection: Inspection) -> dict[str, Any]:
