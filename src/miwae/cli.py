@@ -433,7 +433,7 @@ def demo(
     table = read_table(str(source))
     inspection, columns = _inspect(table, {}, {}, ())
     say.inspection(str(source), table, inspection)
-    imputer = _imputer({}, {}, (), seed, 1, say, None, 1.0).fit(table)
+    imputer = _imputer({}, {}, (), seed, (None, False), say, None, 1.0).fit(table)
     completed = directory / "completed.csv"
     result = imputer.transform(table)
     write_table(result, str(completed))
