@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -1132,6 +1133,31 @@ def test_several_models(linear):
     assert imputer.score(frame) == pytest.approx(single.score(frame), abs=0.5)
     report = imputer.diagnostics(frame)
     assert report.n_samples.max() <= 2 * 2 * CHEAP["n_imputation_samples"]
+
+
+def test_models_see_all_rows_unless_they_are_bootstrapped(linear):
+    frame, _ = linear
+    observed = frame.notna().to_numpy()
+    everything = np.arange(len(frame))
+    plain, bootstrapped = make(n_models=2), make(n_models=2, bootstrap=True)
+    plain.seed_ = bootstrapped.seed_ = 0
+    for member in range(2):
+        assert np.array_equal(plain._rows_of(member, observed), everything)
+        rows = bootstrapped._rows_of(member, observed)
+        assert len(rows) == len(frame)
+        # A row is left out with probability 1/e.
+        assert len(np.unique(rows)) == pytest.approx((1 - np.exp(-1)) * len(frame), rel=0.15)
+    first, second = (bootstrapped._rows_of(member, observed) for member in range(2))
+    assert not np.array_equal(first, second)
+
+
+def test_several_models_trained_side_by_side_are_those_trained_alone(linear):
+    frame, single = linear
+    imputer = make(n_models=2, bootstrap=True).fit(frame)
+    again = make(n_models=2, bootstrap=True).fit(frame)
+    assert same_bits(imputer.transform(frame), again.transform(frame))
+    weights = [jax.tree.leaves(model.autoencoder)[0] for model in imputer.models_]
+    assert not np.array_equal(*weights)
 
 
 def test_intervals_of_several_models(linear):

@@ -23,7 +23,7 @@ from miwae.training.state import TrainingState
 __all__ = ["load_checkpoint", "load_header", "load_tree", "save_checkpoint", "save_tree"]
 
 FORMAT = "miwae"
-VERSION = "2"
+VERSION = "3"
 
 
 def _is_key(leaf: Any) -> bool:
