@@ -60,4 +60,5 @@ experiments: setup
 	$(BIN)/python -W ignore experiments/coverage.py
 	$(BIN)/python -W ignore experiments/pooling.py
 	$(BIN)/python -W ignore experiments/mixed.py
+	$(BIN)/python -W ignore experiments/choices.py
 	$(BIN)/python -W ignore experiments/benchmarked.py
