@@ -29,7 +29,11 @@ RESULTS = Path(__file__).parent / "results" / "pooling.jsonl"
 N_ROWS = 500
 N_COPIES = 10
 TRUTH = {"intercept": 1.0, "x1": 0.5, "x2": -0.7}
-METHODS = {"one model": 1, "three models": 3}
+METHODS = {
+    "default": {},
+    "one model": {"n_models": 1},
+    "three bootstrapped models": {"n_models": 3, "bootstrap": True},
+}
 
 
 def simulate(seed):
@@ -61,7 +65,7 @@ def attempt(one):
     elif method == "complete rows":
         estimate, (lower, upper) = regression(holes.dropna())
     else:
-        imputer = MIWAEImputer(n_models=METHODS[method], random_state=one["mask"]).fit(holes)
+        imputer = MIWAEImputer(**METHODS[method], random_state=one["mask"]).fit(holes)
         draws = imputer.sample(holes, n_imputations=N_COPIES)
         found = draws.fit(LinearRegression(), "y", ["x1", "x2"])
         estimate, (lower, upper) = found.estimate, found.interval(0.95)
@@ -98,7 +102,7 @@ def show(records):
 def main():
     """Run, or show."""
     parser = parser_of(__doc__, masks=40)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=["default"])
     arguments = parser.parse_args()
     enable_compilation_cache()
     store = Store(RESULTS)

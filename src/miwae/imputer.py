@@ -59,7 +59,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         batch_size: rows per training step; by default 64, or 32 of fewer than 500 rows.
         n_samples: K, codes per row in training; with more, small tables are overfitted sooner.
         n_imputation_samples: L, codes per row in imputation, at most: easy rows need fewer.
-        max_steps: training steps; by default as many as the table is worth, at most 10,000.
+        max_steps: training steps; by default as many as the table is worth, at most 15,000.
         max_time: seconds that `fit` may take (compilation cannot be interrupted), and each later
             call that imputes; None for no limit. With a limit results depend on the machine.
         early_stopping: hold a few observed cells out and stop when they are predicted no better.
