@@ -73,6 +73,9 @@ LOWEST_FLOOR, HIGHEST_FLOOR = 0.02, 0.3
 EVALUATE_EVERY, EVALUATE_GROWTH = 25, 0.1
 PATIENCE = 10
 
+# Steps that are worth a longer compilation.
+LONG_RUN = 2_000
+
 # Held-out cells are learned from at last, for this share of the steps that led to the best state.
 FINISH = 0.3
 
@@ -643,6 +646,7 @@ def training_settings(
         held_out=held_out,
         patience=PATIENCE if early_stopping else None,
         finish=FINISH if early_stopping else 0.0,
+        hasty=steps < LONG_RUN,
     )
 
 

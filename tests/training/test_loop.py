@@ -1,4 +1,5 @@
 import dataclasses
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -212,10 +213,10 @@ def test_the_monitor_can_be_the_error():
 
 def broken_after(autoencoder, n_calls, monkeypatch):
     """From the given chunk on, training meets NaN unless the step has been halved often enough."""
-    original, calls = steps.advance, []
+    original, calls = loop._steps_of, []
 
-    def advance(state, x, observed, settings, n_steps):
-        new = original(state, x, observed, settings, n_steps)
+    def take_steps(settings, state, x, observed, n_steps):
+        new = original(settings)(state, x, observed, n_steps)
         if int(n_steps) == 0:  # only compiled
             return new
         calls.append(float(state.step_scale))
@@ -223,7 +224,7 @@ def broken_after(autoencoder, n_calls, monkeypatch):
             return new._replace(bound=jnp.asarray(jnp.nan), finite=jnp.asarray(False))
         return new
 
-    monkeypatch.setattr("miwae.training.loop.advance", advance)
+    monkeypatch.setattr(loop, "_steps_of", lambda settings: partial(take_steps, settings))
     return calls
 
 
@@ -403,3 +404,19 @@ def test_finishing_keeps_to_the_time():
 def test_finishing_needs_a_constant_rate():
     with pytest.raises(SettingsError, match="constant"):
         TrainingSettings(finish=0.3, schedule="cosine")
+
+
+def test_last_steps_that_diverge_are_not_kept(monkeypatch):
+    settings = dataclasses.replace(FINISHED, finish=0.0)
+    judged = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    is_good = loop._Guard.is_good
+    calls = []
+
+    def bad_at_last(guard, new):
+        calls.append(new)
+        return is_good(guard, new) and len(calls) < len(judged.history)
+
+    monkeypatch.setattr(loop._Guard, "is_good", bad_at_last)
+    finished = fit(small_autoencoder(), X, OBSERVED, settings=FINISHED, key=KEY)
+    assert finished.events[-1].endswith("training diverged with them")
+    assert_equal(finished.autoencoder, judged.autoencoder)

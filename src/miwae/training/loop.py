@@ -30,7 +30,6 @@ __all__ = ["Fitted", "Progress", "Record", "fit", "fit_stream", "refit_amortizer
 EVALUATION_BLOCK = 128  # rows
 RETRY = 2**30  # folded into the key of a run after a rollback; steps never come so far
 FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all cells
-LONG_RUN = 2_000  # steps that are worth a longer compilation
 FINISHING_CHUNKS = 10  # between which time and progress are looked at
 
 
@@ -72,7 +71,7 @@ class _Evaluation(NamedTuple):
     key: Key[Array, ""]
 
     def score(self, autoencoder: Autoencoder, settings: TrainingSettings) -> HeldOutScore:
-        program = program_of(score_held_out, hasty=settings.max_steps < LONG_RUN)
+        program = program_of(score_held_out, hasty=settings.hasty)
         return program(
             autoencoder,
             self.x,
@@ -156,10 +155,14 @@ class _Guard:
         self.rollbacks = 0
         self.events: list[str] = []
 
+    def is_good(self, new: Advanced) -> bool:
+        """All is finite, and the bound has not fallen too far below its best."""
+        return bool(new.finite) and bool(float(new.bound) > self.best - self.allowed_fall)
+
     def accept(self, good: TrainingState, new: Advanced) -> TrainingState | None:
         """The new state, or None if `retry(good)` has to take its place."""
         bound = float(new.bound)
-        if bool(new.finite) and bound > self.best - self.allowed_fall:
+        if self.is_good(new):
             self.best = max(self.best, bound)
             return new.state
         self.rollbacks += 1
@@ -276,10 +279,11 @@ def fit(
     if evaluation is not None and settings.finish > 0:
         n_steps = round(settings.finish * _best_step(history, settings))
         fresh = initial_state(state.best, settings, jax.random.fold_in(key, FINISH), len(values))
+        fresh = eqx.tree_at(lambda s: s.step_scale, fresh, state.step_scale)
         tell = lambda done: report(Progress("finishing", done, n_steps, history[-1]))  # noqa: E731
         data = (jnp.asarray(values), jnp.asarray(seen))
         steps = lambda now, n: take_steps(now, *data, _integer(n))  # noqa: E731
-        state, event = _finished(state, fresh, steps, n_steps, settings, elapsed, tell)
+        state, event = _finished(state, fresh, steps, n_steps, settings, guard, elapsed, tell)
         events.append(event)
     report(Progress("done", int(state.step), settings.max_steps, history[-1] if history else None))
     return Fitted(state.best, state, tuple(history), tuple(events))
@@ -288,7 +292,7 @@ def fit(
 def _steps_of(settings: TrainingSettings) -> Callable[..., Advanced]:
     """The program that takes steps: the same for runs that differ in their time only."""
     timeless = dataclasses.replace(settings, max_seconds=None)
-    program = program_of(advance, hasty=settings.max_steps < LONG_RUN)
+    program = program_of(advance, hasty=settings.hasty)
     return lambda state, x, observed, n: program(state, x, observed, timeless, n)
 
 
@@ -309,6 +313,7 @@ def _finished(
     steps: Callable[[TrainingState, int], Advanced],
     n_steps: int,
     settings: TrainingSettings,
+    guard: _Guard,
     elapsed: Callable[[], float],
     tell: Callable[[int], None],
 ) -> tuple[TrainingState, str]:
@@ -320,6 +325,7 @@ def _finished(
         steps: takes so many on all observed cells.
         n_steps: to take.
         settings: of the run.
+        guard: of the run.
         elapsed: seconds of the run so far.
         tell: told how many of the steps are done.
 
@@ -331,8 +337,8 @@ def _finished(
             break
         chunk = min(-(-n_steps // FINISHING_CHUNKS), n_steps - done)
         new = steps(fresh, chunk)
-        if not bool(new.finite):
-            return state, "the held-out cells were not learned from: values were not finite"
+        if not guard.is_good(new):
+            return state, "the held-out cells were not learned from: training diverged with them"
         fresh = new.state
         tell(int(fresh.step))
     if done == 0:

@@ -55,6 +55,7 @@ class TrainingSettings:
             cells among the others, for this share of the steps that led there; 0 for not at all.
         evaluation_rows: at most so many rows with held-out cells are evaluated.
         evaluation_samples: codes per row in an evaluation.
+        hasty: compile sooner, and take slightly longer steps: for runs of seconds.
         max_rollbacks: how often a run that meets NaN or diverges goes back to its last good state,
             with half the step, before it gives up.
         divergence: nats per observed cell below the best chunk so far that count as divergence.
@@ -86,6 +87,7 @@ class TrainingSettings:
     finish: float = 0.0
     evaluation_rows: int = 1024
     evaluation_samples: int = 100
+    hasty: bool = False
     max_rollbacks: int = 3
     divergence: float = 10.0
 
