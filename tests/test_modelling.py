@@ -115,8 +115,9 @@ def test_steps_and_held_out_cells_follow_from_the_number_of_cells():
     small = training_settings(np.ones((20, 5), bool), max_steps=None, **how)
     large = training_settings(np.ones((5_000, 20), bool), max_steps=None, **how)
     middle = training_settings(np.ones((500, 8), bool), max_steps=None, **how)
-    assert (small.max_steps, middle.max_steps) == (300, 5_000)
-    assert large.max_steps == int(20 * np.sqrt(100_000))
+    assert (small.max_steps, middle.max_steps) == (500, 12_000)
+    assert large.max_steps == int(24 * np.sqrt(100_000))
+    assert (small.hasty, middle.hasty) == (True, False)
     assert (small.held_out, middle.held_out, large.held_out) == (0.2, 0.125, 0.05)
     assert (small.batch_size, middle.batch_size) == (32, 64)
     told = training_settings(
