@@ -490,7 +490,7 @@ class TableModel:
                     keys=keys[rows],
                     settings=settings,
                     scale=self.scale,
-                    callback=self._told(i * len(x) + done, n_asked * len(x)),
+                    callback=self._told(i * len(x) + done, n_asked, len(x)),
                     deadline=self.deadline,
                 )
                 copies[own.start :: own.step, rows] = result.x
@@ -576,7 +576,7 @@ class TableModel:
                 check()
                 finished[i] = now
                 if self.callback is not None:
-                    self.callback(len(members) * before + sum(finished), len(members) * n_rows)
+                    self.callback(before + sum(finished) // len(members), n_rows)
 
             return ask(*members[i], told)
 
@@ -589,12 +589,12 @@ class TableModel:
         size = _chunk_size(width)
         return [(slice(first, first + size), first) for first in range(0, n_rows, size)]
 
-    def _told(self, before: int, total: int) -> Callable[[int, int], None] | None:
-        """Tells of the rows of one chunk and member, after so many before it."""
+    def _told(self, before: int, turns: int, n_rows: int) -> Callable[[int, int], None] | None:
+        """Tells of the rows of a chunk, where all are gone through in so many turns."""
         if self.callback is None:
             return None
         callback = self.callback
-        return lambda now, _: callback(before + now, total)
+        return lambda now, _: callback((before + now) // turns, n_rows)
 
 
 def _combined(reports: Sequence[RowReport]) -> RowReport:
