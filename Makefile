@@ -6,6 +6,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export MIWAE_DATA ?= $(wildcard ../shared/data)
+# pip leaves byte code out (see below), so each module's is written where it is first imported.
+export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make demo       complete a table with half of its cells removed"
