@@ -109,10 +109,10 @@ def test_the_gradient_in_the_degrees_of_freedom_is_that_of_the_expectation(df):
 
 
 def test_no_uniform_number_gives_a_gradient_that_is_not_finite(monkeypatch):
-    # The ends of what jax.random.uniform can return, and where the cosine is 0, 1 and -1.
+    # The ends of what `uniform` can return, and where the cosine is 0, 1 and -1.
     ends = jnp.array([0.0, 2.0**-23, 0.25, 0.5, 1 - 2.0**-23])
-    uniform = jnp.stack([jnp.repeat(ends, 5), jnp.tile(ends, 5)])
-    monkeypatch.setattr("miwae.model.distributions.random_rows", lambda *_: uniform)
+    pair = jnp.stack([jnp.repeat(ends, 5), jnp.tile(ends, 5)])
+    monkeypatch.setattr("miwae.model.distributions.uniform", lambda *_: pair)
     for df in (2.1, 10.0, 1e4):
         value, slope = jax.value_and_grad(
             lambda dfs: jnp.sum(standard_student_t(jax.random.key(0), dfs, (25,)))

@@ -105,10 +105,6 @@ def test_a_fit_is_traced_once_whatever_the_length_of_its_chunks(monkeypatch):
     )
     settings = dataclasses.replace(SMALL, max_steps=20, evaluate_every=7, n_samples=3)
     fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
-    assert len(traced) == settings.shards == 2
-    traced.clear()
-    whole = dataclasses.replace(settings, shards=1)
-    fit(small_autoencoder(), X, OBSERVED, settings=whole, key=KEY)
     assert len(traced) == 1
 
 

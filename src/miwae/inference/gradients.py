@@ -13,6 +13,8 @@ the log-weights (for MIWAE, the normalised weights):
 The three differ for the parameters of the proposal only.
 """
 
+import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -43,7 +45,7 @@ def bound_and_gradient(
     x: Float[Array, "B D"],
     observed: Bool[Array, "B D"],
     row_weights: Float[Array, " B"],
-    key: Key[Array, ""],
+    key: Key[Array, ""] | Sequence[Key[Array, ""]],
     *,
     n_samples: int,
     objective: str = "miwae",
@@ -57,7 +59,8 @@ def bound_and_gradient(
         x: rows; missing cells may hold anything.
         observed: True where a cell was seen.
         row_weights: 1/B for the mean; 0 for rows that only pad a batch.
-        key: for the codes.
+        key: for the codes; where there are several, the rows are cut into as many shards of equal
+            size, each with its key, and the codes of a shard do not depend on those of another.
         n_samples: K.
         objective: name of the bound.
         estimator: name of the gradient estimator.
@@ -73,37 +76,49 @@ def bound_and_gradient(
     if objective not in BOUNDS:
         raise SettingsError(f"objective must be one of {', '.join(BOUNDS)}, not {objective!r}")
     parameters, static = eqx.partition(autoencoder, eqx.is_inexact_array)
+    shown = observed if visible is None else visible
+    keys = key if isinstance(key, Sequence) else (key,)
+    size = len(x) // len(keys)
+    shards = [slice(first, first + size) for first in range(0, len(x), size)]
 
-    def propose(own: PyTree) -> AbstractProposal:
-        return eqx.combine(own, static).propose(x, observed if visible is None else visible)
+    def propose(own: PyTree) -> list[AbstractProposal]:
+        proposal = eqx.combine(own, static).propose(x, shown)
+        return [proposal.of_rows(rows) for rows in shards]
 
-    def sample(proposal: AbstractProposal) -> Float[Array, "K B L"]:
-        return proposal.sample(key, n_samples)
-
-    def weigh(
-        own: PyTree, proposal: AbstractProposal, z: Float[Array, "K B L"]
-    ) -> Float[Array, "K B"]:
-        log_q = log_density(proposal, z)
-        return log_weights(eqx.combine(own, static), log_q, z, x, observed)
-
-    proposal, pull_proposal = eqx.filter_vjp(propose, parameters)
-    if estimator == "dreg" and isinstance(proposal, Mixture):
+    proposals, pull_proposals = eqx.filter_vjp(propose, parameters)
+    if estimator == "dreg" and isinstance(proposals[0], Mixture):
         raise SettingsError(
             "the doubly reparametrised gradient is not defined for a stratified mixture: "
             "use estimator='standard' or 'path'"
         )
-    z, pull_z = eqx.filter_vjp(sample, proposal)
-    log_w, pull_w = eqx.filter_vjp(weigh, parameters, proposal, z)
-    bound, pull_bound = jax.vjp(BOUNDS[objective], log_w)
-    (w,) = pull_bound(row_weights)
-    direct, score, path = pull_w(w)
-    if estimator == "dreg" and objective in ("miwae", "iwae"):
-        path = path * jax.nn.softmax(log_w, axis=0)[..., None]
-    (towards_proposal,) = pull_z(path)
-    if estimator == "standard":
-        towards_proposal = _added(towards_proposal, score)
-    (through_proposal,) = pull_proposal(towards_proposal)
-    return BoundGradient(bound, _added(direct, through_proposal))
+
+    def of_shard(
+        key: Key[Array, ""], rows: slice, proposal: AbstractProposal
+    ) -> tuple[Float[Array, " B"], PyTree, AbstractProposal]:
+        """Bounds, the gradient past the proposal, and that towards the proposal."""
+
+        def weigh(
+            own: PyTree, proposal: AbstractProposal, z: Float[Array, "K B L"]
+        ) -> Float[Array, "K B"]:
+            log_q = log_density(proposal, z)
+            return log_weights(eqx.combine(own, static), log_q, z, x[rows], observed[rows])
+
+        z, pull_z = eqx.filter_vjp(lambda q: q.sample(key, n_samples), proposal)
+        log_w, pull_w = eqx.filter_vjp(weigh, parameters, proposal, z)
+        bound, pull_bound = jax.vjp(BOUNDS[objective], log_w)
+        (w,) = pull_bound(row_weights[rows])
+        direct, score, path = pull_w(w)
+        if estimator == "dreg" and objective in ("miwae", "iwae"):
+            path = path * jax.nn.softmax(log_w, axis=0)[..., None]
+        (towards_proposal,) = pull_z(path)
+        if estimator == "standard":
+            towards_proposal = _added(towards_proposal, score)
+        return bound, direct, towards_proposal
+
+    bounds, direct, towards = zip(*map(of_shard, keys, shards, proposals), strict=True)
+    (through_proposals,) = pull_proposals(list(towards))
+    gradient = functools.reduce(_added, (*direct, through_proposals))
+    return BoundGradient(jnp.concatenate(bounds), gradient)
 
 
 def _added(a: PyTree, b: PyTree) -> PyTree:

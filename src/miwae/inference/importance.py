@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.numerics import features_first
-from miwae.randomness import random_rows
+from miwae.randomness import uniform
 
 __all__ = [
     "Running",
@@ -69,10 +69,10 @@ def resample(
         log_w: log-weights.
         n_draws: M.
     """
-    uniform = random_rows(jax.random.uniform, key, (n_draws, log_w.shape[1]))
+    level = uniform(key, (n_draws, log_w.shape[1]))
     cumulative = jnp.cumsum(jax.nn.softmax(log_w, axis=0), axis=0)
     find = jax.vmap(lambda own, u: jnp.searchsorted(own, u * own[-1], side="right"), 1, 1)
-    return jnp.minimum(find(cumulative, uniform), log_w.shape[0] - 1)
+    return jnp.minimum(find(cumulative, level), log_w.shape[0] - 1)
 
 
 def weighted_quantile(

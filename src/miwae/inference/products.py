@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from miwae.inference.importance import resample, weighted_quantile
 from miwae.inference.sampling import Codes, codes_at_once
-from miwae.randomness import fold_rows, split_key
+from miwae.randomness import fold_in, split_key
 
 __all__ = ["DrawnStatistic", "Draws", "Means", "Quantiles", "WeightedMeans", "closed_form"]
 
@@ -38,7 +38,7 @@ def _blocks(codes: Codes) -> tuple[Array, Array, Array]:
 
 def _block(codes: Codes, z: Array, number: Array) -> Codes:
     """One of the blocks, with random numbers of its own."""
-    return codes._replace(z=z, key=fold_rows(codes.key, number))
+    return codes._replace(z=z, key=fold_in(codes.key, number))
 
 
 def closed_form(codes: Codes) -> Float[Array, "K B S"]:

@@ -30,7 +30,7 @@ from miwae.inference.importance import (
 )
 from miwae.inference.weights import log_density, log_weights
 from miwae.model.latent import Autoencoder
-from miwae.randomness import fold_rows
+from miwae.randomness import fold_in
 
 __all__ = [
     "BLOCK",
@@ -218,7 +218,7 @@ def _advance(
     last = slots.log_w.shape[1] - BLOCK
 
     def one_block(rows: _Rows) -> tuple[Running, Bool[Array, " B"], Array, Array]:
-        key = fold_rows(rows.key, rows.running.count // BLOCK)
+        key = fold_in(rows.key, rows.running.count // BLOCK)
         proposal = autoencoder.propose(rows.x, rows.observed)
         z = proposal.sample(key, BLOCK)
         log_q = log_density(proposal, z)
@@ -310,7 +310,7 @@ def _used(
     log_w = _weights_of(slots, chosen)
     log_w = jnp.where(unreliable[None], smoothed(log_w, rows.running.count), log_w)
     z = jnp.moveaxis(slots.z[chosen][:, : log_w.shape[0]], 0, 1)
-    key = fold_rows(rows.key, jnp.asarray(USE))
+    key = fold_in(rows.key, jnp.asarray(USE))
     return product(Codes(autoencoder, z, log_w, rows.x, rows.observed, key))
 
 

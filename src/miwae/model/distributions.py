@@ -2,13 +2,12 @@
 
 import math
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
-from miwae.randomness import random_rows
+from miwae.randomness import uniform
 
 __all__ = ["StudentT", "log_gamma_ratio", "standard_student_t", "student_t_log_prob"]
 
@@ -49,9 +48,9 @@ def standard_student_t(
         df: degrees of freedom, broadcast against `shape`.
         shape: of the result; its last axis is the rows.
     """
-    uniform = random_rows(jax.random.uniform, key, (2, *shape))
+    pair = uniform(key, (2, *shape))
     # Half a grid step away from 0 and from 1: at both the derivative in df does not exist.
-    u, v = uniform[0] + 2.0**-24, uniform[1]
+    u, v = pair[0] + 2.0**-24, pair[1]
     return jnp.sqrt(df * jnp.expm1(-2 / df * jnp.log(u))) * jnp.cos(2 * math.pi * v)
 
 

@@ -19,7 +19,7 @@ from miwae import linalg
 from miwae.errors import SettingsError
 from miwae.model.distributions import standard_student_t, student_t_log_prob
 from miwae.numerics import features_first, features_last
-from miwae.randomness import random_rows, split_key
+from miwae.randomness import normal, split_key
 
 __all__ = [
     "AbstractProposal",
@@ -59,6 +59,10 @@ class AbstractProposal(eqx.Module):
         """
         return jnp.zeros((n_samples, 1))
 
+    def of_rows(self, rows: slice) -> "AbstractProposal":
+        """The proposal of some of the rows; one with arrays that all rows share has its own."""
+        return jax.tree.map(lambda a: a[rows] if eqx.is_array(a) else a, self)
+
 
 class ProductNormal(AbstractProposal):
     """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
@@ -69,7 +73,7 @@ class ProductNormal(AbstractProposal):
     def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
         """Location plus scale times standard normals."""
         loc, scale = features_first(self.loc), features_first(self.scale)
-        eps = random_rows(jax.random.normal, key, (loc.shape[0], n_samples, loc.shape[1]))
+        eps = normal(key, (loc.shape[0], n_samples, loc.shape[1]))
         return features_last(loc[:, None] + scale[:, None] * eps)
 
     def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
@@ -104,7 +108,7 @@ def _standard_normal(
     key: Key[Array, "..."], n_samples: int, like: Float[Array, "B L"]
 ) -> Float[Array, "K B L"]:
     shape = (like.shape[1], n_samples, like.shape[0])
-    return features_last(random_rows(jax.random.normal, key, shape))
+    return features_last(normal(key, shape))
 
 
 def _matrices_last(matrices: Float[Array, "B L L"]) -> Float[Array, "L L B"]:
@@ -207,6 +211,10 @@ class Mixture(AbstractProposal):
         count = len(self.components)
         return jnp.tile(self.log_shares.T + math.log(count), (n_samples // count, 1))
 
+    def of_rows(self, rows: slice) -> "Mixture":
+        """Of each component."""
+        return Mixture(tuple(c.of_rows(rows) for c in self.components), self.log_shares[rows])
+
 
 class Flow(AbstractProposal):
     """Location and scale of a normalising flow whose shape depends on a context."""
@@ -227,6 +235,10 @@ class Flow(AbstractProposal):
         eps = (z - self.loc[None]) / self.scale[None]
         inner = self.flow.log_prob(eps, condition=self.context[None])
         return inner - jnp.sum(jnp.log(self.scale), axis=-1)[None]
+
+    def of_rows(self, rows: slice) -> "Flow":
+        """All rows share the flow."""
+        return Flow(self.flow, self.loc[rows], self.scale[rows], self.context[rows])
 
 
 class AffineStudentT(AbstractProposal):

@@ -12,6 +12,7 @@ from miwae.compilation import compiled
 from miwae.errors import SettingsError
 from miwae.inference.gradients import BoundGradient, bound_and_gradient
 from miwae.model.latent import Autoencoder
+from miwae.randomness import bits, fold_in, uniform
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import TrainingState, optimizer
 
@@ -51,7 +52,7 @@ def _gradient(
     visible = _visible(batch.observed, key, settings)
     keys = jax.random.split(key, shards)
     if settings.devices == 1:
-        return _sum_over_shards(autoencoder, keys, batch, visible, settings)
+        return _on_one_device(autoencoder, keys, batch, visible, settings)
     if shards == 1:
         raise SettingsError(
             f"a batch of {n_rows} rows cannot be cut into {wanted} parts of at least "
@@ -62,7 +63,7 @@ def _gradient(
     def on_device(
         arrays: PyTree, keys: Key[Array, " S"], batch: Batch, visible: Bool[Array, "B D"]
     ) -> tuple[Float[Array, " B"], PyTree]:
-        own = _sum_over_shards(eqx.combine(arrays, static), keys, batch, visible, settings)
+        own = _on_one_device(eqx.combine(arrays, static), keys, batch, visible, settings)
         return own.bound, jax.lax.psum(own.gradient, ROWS)
 
     by_rows = jax.sharding.PartitionSpec(ROWS)
@@ -88,32 +89,23 @@ def _mesh(n_devices: int) -> jax.sharding.Mesh:
     return jax.sharding.Mesh(np.array(there[:n_devices]), (ROWS,))
 
 
-def _sum_over_shards(
+def _on_one_device(
     autoencoder: Autoencoder,
     keys: Key[Array, " S"],
     batch: Batch,
     visible: Bool[Array, "B D"],
     settings: TrainingSettings,
 ) -> BoundGradient:
-    """As many programs, independent of each other, as there are keys."""
-    parts = [
-        bound_and_gradient(
-            autoencoder,
-            x,
-            observed,
-            row_weights,
-            keys[i],
-            visible=seen,
-            n_samples=settings.n_samples,
-            objective=settings.objective,
-            estimator=settings.estimator,
-        )
-        for i, (x, observed, row_weights, seen) in enumerate(
-            zip(*[jnp.split(a, len(keys)) for a in (*batch, visible)], strict=True)
-        )
-    ]
-    gradient = jax.tree.map(lambda *a: sum(a), *[part.gradient for part in parts])
-    return BoundGradient(jnp.concatenate([part.bound for part in parts]), gradient)
+    """Of the rows on a device; their decoding is as many independent programs as keys."""
+    return bound_and_gradient(
+        autoencoder,
+        *batch,
+        [keys[i] for i in range(len(keys))],
+        visible=visible,
+        n_samples=settings.n_samples,
+        objective=settings.objective,
+        estimator=settings.estimator,
+    )
 
 
 def _visible(
@@ -122,7 +114,7 @@ def _visible(
     """What the encoder sees of the observed cells."""
     if settings.input_dropout == 0:
         return observed
-    kept = jax.random.uniform(jax.random.fold_in(key, DROPOUT), observed.shape)
+    kept = uniform(fold_in(key, DROPOUT), observed.shape)
     return observed & (kept >= settings.input_dropout)
 
 
@@ -137,7 +129,7 @@ def _step(
     state: TrainingState, batch: Batch, settings: TrainingSettings
 ) -> tuple[TrainingState, Float[Array, ""]]:
     """One gradient step, and the weighted bound before it."""
-    key = jax.random.fold_in(state.key, state.step)
+    key = fold_in(state.key, state.step)
     bound, gradient = _gradient(state.autoencoder, batch, key, settings)
     parameters, static = eqx.partition(state.autoencoder, eqx.is_inexact_array)
     keep = (lambda tree: tree) if settings.trained == "all" else _without_generative
@@ -178,12 +170,12 @@ def _next_rows(state: TrainingState, batch_size: int) -> tuple[Int[Array, " N"],
     n_rows = state.order.shape[0]
     per_epoch = n_rows // batch_size
     epoch, place = jnp.divmod(state.step, per_epoch)
-    key = jax.random.fold_in(state.key, SHUFFLE - epoch)
+    key = fold_in(state.key, SHUFFLE - epoch)
     order = jax.lax.cond(
         place == 0,
         # One sort of random words: `jax.random.permutation` sorts several times, and compiles so
         # long.
-        lambda: jnp.argsort(jax.random.bits(key, (n_rows,))).astype(state.order.dtype),
+        lambda: jnp.argsort(bits(key, (n_rows,))).astype(state.order.dtype),
         lambda: state.order,
     )
     return order, jax.lax.dynamic_slice(order, (place * batch_size,), (batch_size,))
