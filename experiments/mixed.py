@@ -66,17 +66,15 @@ TABLES = {
     "travellers": travellers,
     "marriages": marriages,
 }
-PROTOCOLS = {"in-sample": 0.0, "new-rows": NEW_ROWS}
 
 
-def compare(name, protocol, n_masks):
+def compare(name, frame, categorical, *, new_rows, n_masks):
     """What the command says of a table."""
-    frame, categorical = TABLES[name]()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.csv"
         frame.to_csv(path, index=False)
         kinds = [f"--kind={column}=categorical" for column in categorical]
-        shares = [f"--rate={RATE}", f"--new-rows={PROTOCOLS[protocol]}", f"--masks={n_masks}"]
+        shares = [f"--rate={RATE}", f"--new-rows={new_rows}", f"--masks={n_masks}"]
         command = ["benchmark", str(path), "--methods", METHODS, *shares, *kinds, "--json"]
         done = subprocess.run(
             [sys.executable, "-m", "miwae.cli", *command], stdout=subprocess.PIPE, check=True
@@ -85,22 +83,34 @@ def compare(name, protocol, n_masks):
     return {
         "table": name,
         "shape": list(frame.shape),
-        "protocol": protocol,
+        "protocol": "new-rows" if new_rows else "in-sample",
         "rate": RATE,
         "masks": n_masks,
         "methods": found["methods"],
     }
 
 
-def results():
+def results(path):
     """What there is, by table and protocol."""
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    lines = path.read_text().splitlines() if path.exists() else []
     records = [json.loads(line) for line in lines]
     return {(record["table"], record["protocol"]): record for record in records}
 
 
 def _write(content, file):
     file.write(content)
+
+
+def run_missing(path, tables, *, new_rows, n_masks):
+    """Compare on the tables that have no results yet; all of them are written after each."""
+    for name, table in tables.items():
+        found = results(path)
+        if (name, "new-rows" if new_rows else "in-sample") in found:
+            continue
+        new = compare(name, *table(), new_rows=new_rows, n_masks=n_masks)
+        text = "".join(json.dumps(record) + "\n" for record in (*found.values(), new))
+        write_atomically(str(path), partial(_write, text.encode()))
+        print(f"{name}, {new['protocol']}", flush=True)
 
 
 def show(found):
@@ -119,14 +129,9 @@ def show(found):
 def main():
     """Run, or show."""
     arguments = parser_of(__doc__, masks=2).parse_args()
-    for protocol in () if arguments.show else PROTOCOLS:
-        for name in TABLES:
-            if (name, protocol) not in results():
-                records = [*results().values(), compare(name, protocol, arguments.masks)]
-                text = "".join(json.dumps(record) + "\n" for record in records)
-                write_atomically(str(RESULTS), partial(_write, text.encode()))
-                print(f"{name}, {protocol}", flush=True)
-    show(results())
+    for new_rows in () if arguments.show else (0.0, NEW_ROWS):
+        run_missing(RESULTS, TABLES, new_rows=new_rows, n_masks=arguments.masks)
+    show(results(RESULTS))
 
 
 if __name__ == "__main__":
