@@ -121,10 +121,14 @@ def run(store, tables, methods, n_masks):
 
 
 def _commit():
-    """The state of the code, with a mark where it was changed since."""
-    command = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None
+    """The state of the code, with a mark where it was changed since; results may change."""
+
+    def git(*command):
+        return subprocess.run(["git", *command], capture_output=True, text=True, check=False)
+
+    changed = git("diff", "--quiet", "HEAD", "--", "src", "experiments/*.py").returncode
+    known = git("describe", "--always").stdout.strip()
+    return f"{known}-dirty" if known and changed else known or None
 
 
 def by_cell(records):
