@@ -30,7 +30,8 @@ from miwae.evaluation.protocol import Store
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.observations import StudentT
-from miwae.modelling import Architecture, fit_model, training_settings
+from miwae.modelling.fitting import fit_model
+from miwae.modelling.settings import Architecture, training_settings
 
 RESULTS = Path(__file__).parent / "results" / "choices.jsonl"
 CODES = 500

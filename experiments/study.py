@@ -32,7 +32,8 @@ from miwae.model.fill import LearnedFill
 from miwae.model.observations import Normal, StudentT
 from miwae.model.posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
 from miwae.model.priors import MixturePrior
-from miwae.modelling import Architecture, fit_model, training_settings
+from miwae.modelling.fitting import fit_model
+from miwae.modelling.settings import Architecture, training_settings
 from miwae.training.loop import fit
 
 RESULTS = Path(__file__).parent / "results" / "study.jsonl"

@@ -2,17 +2,12 @@ import jax
 import numpy as np
 import pytest
 
-from miwae import modelling
 from miwae.errors import SettingsError
-from miwae.modelling import (
-    Architecture,
-    TableModel,
-    fit_model,
-    observation_of,
-    statistic_scale,
-    training_settings,
-    update_model,
-)
+from miwae.modelling import ensemble, fitting
+from miwae.modelling.ensemble import TableModel
+from miwae.modelling.fitting import fit_model, update_model
+from miwae.modelling.observation import observation_of, statistic_scale
+from miwae.modelling.settings import Architecture, training_settings
 from miwae.table.schema import ColumnSchema, Schema
 from miwae.table.transforms import Transform
 
@@ -182,7 +177,7 @@ def test_chunks_change_not_a_bit(models, monkeypatch):
     means, report = whole.means(X, OBSERVED)
     copies, _ = whole.draws(X, OBSERVED, 3)
     limits = whole.quantiles(X, OBSERVED, (0.1, 0.9))
-    monkeypatch.setattr(modelling, "CHUNK_CELLS", 1)  # 256 rows at once
+    monkeypatch.setattr(ensemble, "CHUNK_CELLS", 1)  # 256 rows at once
     told.clear()
     means_in_chunks, report_in_chunks = whole.means(X, OBSERVED)
     assert told[-1] == (256 + int((~OBSERVED[256:].all(axis=1)).sum()), 300)
@@ -193,7 +188,7 @@ def test_chunks_change_not_a_bit(models, monkeypatch):
 
 
 def test_duplicates_far_apart_get_their_own_draws(models, monkeypatch):
-    monkeypatch.setattr(modelling, "CHUNK_CELLS", 1)
+    monkeypatch.setattr(ensemble, "CHUNK_CELLS", 1)
     twice = np.concatenate([X, X[:1]]), np.concatenate([OBSERVED[:], OBSERVED[:1]])
     twice[1][[0, -1]] = [True, False, False]
     copies, _ = asked(models[:1]).draws(*twice, 3)
@@ -244,10 +239,10 @@ def test_more_rows_are_learned_from(models):
 
 
 def test_many_rows_leave_no_column_without_a_cell(monkeypatch):
-    monkeypatch.setattr(modelling, "CORE_ROWS", 5)
+    monkeypatch.setattr(fitting, "CORE_ROWS", 5)
     observed = np.ones((100, 2), dtype=bool)
     observed[:, 1] = False
     observed[77, 1] = True
-    rows = modelling._core_rows(observed, jax.random.key(0))
+    rows = fitting._core_rows(observed, jax.random.key(0))
     assert 77 in rows
     assert len(rows) in (5, 6)

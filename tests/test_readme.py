@@ -22,7 +22,8 @@ PENGUINS = ROOT / "src/miwae/data/penguins.csv"
 @pytest.mark.slow
 def test_the_examples_run_one_after_the_other(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("miwae.modelling._most_steps", lambda _: 300)  # enough to see it run
+    enough = 300  # steps, to see it run
+    monkeypatch.setattr("miwae.modelling.settings._most_steps", lambda _: enough)
     shutil.copy(PENGUINS, tmp_path / "penguins.csv")
     names = {}
     for example in EXAMPLES:

@@ -19,17 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from miwae.arrays import require_at_least
 from miwae.errors import DataError, DataWarning, SettingsError
 from miwae.inference.sampling import RowReport
-from miwae.modelling import (
-    Architecture,
-    FittedModel,
-    TableModel,
-    fit_model,
-    observation_of,
-    remaining,
-    statistic_scale,
-    training_settings,
-    update_model,
-)
+from miwae.modelling.ensemble import TableModel
+from miwae.modelling.fitting import FittedModel, fit_model, update_model
+from miwae.modelling.observation import observation_of, statistic_scale
+from miwae.modelling.settings import Architecture, remaining, training_settings
 from miwae.multiple import MultiplyImputed
 from miwae.persistence import load_imputer, save_imputer
 from miwae.progress import Progressor, progressor

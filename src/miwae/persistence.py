@@ -10,7 +10,9 @@ import equinox as eqx
 import numpy as np
 
 from miwae.errors import DataError, FileFormatError
-from miwae.modelling import Architecture, FittedModel, empty_model, observation_of
+from miwae.modelling.fitting import FittedModel, empty_model
+from miwae.modelling.observation import observation_of
+from miwae.modelling.settings import Architecture
 from miwae.table.base import Storage
 from miwae.table.frames.shared import is_nothing
 from miwae.table.schema import KINDS, ColumnSchema, Schema

@@ -1,0 +1,190 @@
+"""Fit a model to the arrays of a table: the linear core, then the deep model that starts there."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.model.build import linear_autoencoder, linear_core
+from miwae.model.latent import Autoencoder
+from miwae.model.linear import FactorAnalysis
+from miwae.model.observations import AbstractObservation
+from miwae.modelling.ensemble import compile_means
+from miwae.modelling.observation import LOWEST_FLOOR, with_floors
+from miwae.modelling.settings import Architecture
+from miwae.training.loop import Progress, Record, fit, fit_stream
+from miwae.training.settings import TrainingSettings
+from miwae.training.state import TrainingState, initial_state
+
+__all__ = ["FittedModel", "empty_model", "fit_model", "stream_state", "update_model"]
+
+# Below this many observed cells there is too little to learn more than the linear core from.
+FEWEST_CELLS = 100
+
+# Seconds that compiling the training takes, more or less.
+COMPILATION = 8.0
+
+# Rows that the linear core is fitted to, at most: more hardly change it.
+CORE_ROWS = 5_000
+
+
+class FittedModel(NamedTuple):
+    """One member of an ensemble: the model, and what further training needs."""
+
+    autoencoder: Autoencoder
+    state: TrainingState
+    history: tuple[Record, ...]
+    events: tuple[str, ...]
+
+
+def fit_model(
+    observation: AbstractObservation,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    architecture: Architecture,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    callback: Callable[[Progress], None] | None = None,
+    n_imputation_samples: int | None = None,
+    copies_of: np.ndarray | None = None,
+) -> FittedModel:
+    """Fit the linear core, then the deep model that starts from it.
+
+    Args:
+        observation: the observation model.
+        x: rows on the scale of the model.
+        observed: True where a cell was seen; each row and column has such a cell.
+        architecture: of the networks.
+        settings: of the training.
+        key: for initial weights, held-out cells, minibatches and codes.
+        callback: told of the progress of training.
+        n_imputation_samples: if given, what imputing these rows with so many codes will need is
+            compiled along with the training.
+        copies_of: for each row of a bootstrap sample, which row it is a copy of: copies have the
+            same cells held out, or the others would give them away.
+    """
+    key_core, key_weights, key_fit = jax.random.split(key, 3)
+    rows = _core_rows(observed, key_core)
+    core = linear_core(
+        observation,
+        x[rows],
+        observed[rows],
+        n_latent=architecture.n_latent,
+        noise_floor=LOWEST_FLOOR**2,
+    )
+    observation = with_floors(observation, core)
+    autoencoder = _assembled(observation, core, architecture, key_weights)
+    why = _why_linear(observed, settings)
+    if why is not None:
+        return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
+    later = (
+        []
+        if n_imputation_samples is None
+        else [lambda: compile_means(autoencoder, x, observed, n_imputation_samples)]
+    )
+    fitted = fit(
+        autoencoder,
+        x,
+        observed,
+        settings=settings,
+        key=key_fit,
+        callback=callback,
+        compilations=later,
+        copies_of=copies_of,
+    )
+    state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
+    return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
+
+
+def _why_linear(observed: Bool[np.ndarray, "N D"], settings: TrainingSettings) -> str | None:
+    """A reason not to train beyond the linear core, if there is one."""
+    n_cells = int(observed.sum())
+    if n_cells < FEWEST_CELLS:
+        return f"only {n_cells} cells are observed: the model stays linear"
+    if settings.max_seconds is not None and settings.max_seconds < COMPILATION:
+        return (
+            f"the time left ({settings.max_seconds:.1f} s) would go into compilation: the model "
+            "stays linear"
+        )
+    return None
+
+
+def _core_rows(observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]) -> np.ndarray:
+    """Some of many rows, with each column observed at least once."""
+    n_rows = len(observed)
+    if n_rows <= CORE_ROWS:
+        return np.arange(n_rows)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    chosen = rng.choice(n_rows, CORE_ROWS, replace=False)
+    rare = np.flatnonzero(~observed[chosen].any(axis=0))
+    return np.sort(np.append(chosen, observed[:, rare].argmax(axis=0)))
+
+
+def _assembled(
+    observation: AbstractObservation,
+    core: FactorAnalysis,
+    architecture: Architecture,
+    key: Key[Array, ""],
+) -> Autoencoder:
+    return linear_autoencoder(
+        observation,
+        core,
+        n_hidden=architecture.n_hidden,
+        n_layers=architecture.n_layers,
+        key=key,
+    )
+
+
+def empty_model(
+    observation: AbstractObservation, architecture: Architecture, settings: TrainingSettings
+) -> tuple[Autoencoder, TrainingState]:
+    """A model of the right structure, to load another one's arrays into."""
+    n_inputs, n_latent = observation.n_inputs, architecture.n_latent
+    core = FactorAnalysis(
+        *(
+            jax.numpy.asarray(a, dtype=jax.numpy.float32)
+            for a in (np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs))
+        )
+    )
+    autoencoder = _assembled(observation, core, architecture, jax.random.key(0))
+    return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
+
+
+def stream_state(
+    autoencoder: Autoencoder,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    trained: TrainingState | None = None,
+) -> TrainingState:
+    """The state from which `update_model` goes on, with the optimiser as training left it."""
+    state = initial_state(autoencoder, settings, key, n_rows=1)
+    if trained is None:
+        return state
+    kept = lambda s: (s.optimizer_state, s.key, s.step, s.step_scale)  # noqa: E731
+    return eqx.tree_at(kept, state, kept(trained))
+
+
+def update_model(
+    model: FittedModel,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    settings: TrainingSettings,
+    callback: Callable[[Progress], None] | None = None,
+) -> FittedModel:
+    """Go through some more rows once; the weights are the last ones, which a file holds too."""
+    settings = dataclasses.replace(
+        settings, schedule="constant", averaging=0.0, learning_rate=TrainingSettings.learning_rate
+    )
+    fitted = fit_stream(model.state, [(x, observed)], settings=settings, callback=callback)
+    return FittedModel(
+        fitted.autoencoder,
+        fitted.state,
+        (*model.history, *fitted.history),
+        (*model.events, *fitted.events),
+    )
