@@ -27,7 +27,8 @@ __all__ = ["LOWEST_FLOOR", "observation_of", "statistic_scale", "with_floors"]
 
 # Under the scale of a column: a share of the deviation of its noise in the linear core.
 FLOOR_SHARE = 0.2
-LOWEST_FLOOR, HIGHEST_FLOOR = 0.02, 0.3
+LOWEST_FLOOR = 0.02
+HIGHEST_FLOOR = 0.3
 
 # Of a stretched scale, in standard deviations: a smaller one is none of float32, and nobody's.
 SMALLEST_UNIT = 1e-25
