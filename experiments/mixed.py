@@ -71,7 +71,7 @@ TABLES = {
 def compare(name, frame, categorical, *, new_rows, n_masks):
     """What the command says of a table."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.csv"
+        path = Path(folder) / "table.csv"
         frame.to_csv(path, index=False)
         kinds = [f"--kind={column}=categorical" for column in categorical]
         shares = [f"--rate={RATE}", f"--new-rows={new_rows}", f"--masks={n_masks}"]
