@@ -744,11 +744,11 @@ def test_tables_without_cells_are_refused(x):
 
 @pytest.fixture(scope="module")
 def words():
-    """Text of three levels, and a number that depends on it."""
+    """Text of three levels, and a number that depends on it; of 40 rows, it is shrunk too much."""
     rng = np.random.default_rng(3)
-    code = rng.integers(3, size=40)
+    code = rng.integers(3, size=120)
     frame = pd.DataFrame({"word": np.array(["a", "b", "c"])[code], "x": 4.0 * code})
-    frame["x"] += rng.normal(size=40)
+    frame["x"] += rng.normal(size=120)
     frame.loc[:2, "word"] = None
     frame.loc[5:6, "x"] = np.nan
     return frame, make().fit(frame)
