@@ -70,8 +70,9 @@ def plot(by_table):
 
     figure, panel = plt.subplots(figsize=(8, 4), layout="constrained")
     names = sorted(by_table, key=lambda name: by_table[name][0])
-    for i, label in enumerate(("the best other method", "missForest")):
-        panel.plot([by_table[name][i] for name in names], names, "o", label=label, alpha=0.8)
+    best, forest = (list(a) for a in zip(*(by_table[name] for name in names), strict=True))
+    panel.plot(best, names, "o", label="the best other method")
+    panel.plot(forest, names, "o", ms=10, mfc="none", label="missForest")
     panel.axvline(1.0, color="0.6", lw=0.8)
     panel.set_xlabel("squared error of the default on hidden cells, relative to")
     panel.legend()
