@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -47,6 +48,12 @@ def test_programs_compute_the_same_with_any_effort(monkeypatch, hasty):
     np.testing.assert_allclose(_softmax_of(a, scale=2.0), expected, rtol=1e-5)
     monkeypatch.delenv("XLA_FLAGS")
     np.testing.assert_allclose(program_of(_softmax_of, hasty=hasty)(a, 2.0), expected, rtol=1e-5)
+
+
+def test_programs_can_be_parts_of_others(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS")
+    slope = jax.jit(jax.grad(lambda a: jnp.sum(_softmax_of(a) ** 2)))(jnp.zeros(2))
+    np.testing.assert_allclose(slope, 0.0, atol=1e-6)
 
 
 def test_the_environment_decides_on_the_effort_where_it_says_something(monkeypatch):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import equinox as eqx
 import jax
+from jax.core import Tracer
 
 __all__ = ["cache_directory", "compiled", "enable_compilation_cache", "program_of"]
 
@@ -23,12 +24,15 @@ LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters
 def compiled(function: F) -> F:
     """`eqx.filter_jit`, with the compiler's effort that pays on the platform at hand.
 
-    Where the environment variable XLA_FLAGS has an opinion of its own on that, it decides.
+    Where the environment variable XLA_FLAGS has an opinion of its own on that, it decides; inside
+    of another program, that one's.
     """
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        return program_of(call)(*arguments, **named)
+        traced = any(isinstance(a, Tracer) for a in jax.tree.leaves((arguments, named)))
+        program = _program(function) if traced else program_of(call)
+        return program(*arguments, **named)
 
     return cast(F, call)
 

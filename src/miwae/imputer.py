@@ -36,6 +36,8 @@ from miwae.training.settings import TrainingSettings
 
 __all__ = ["MIWAEImputer"]
 
+IMPUTING = 2**30  # folded into the key of a seed; models, whose keys it is split into, are fewer
+
 
 class MIWAEImputer(TransformerMixin, BaseEstimator):
     """Complete tables with a deep latent variable model.
@@ -554,7 +556,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             )
 
     def _key(self) -> Key[Array, ""]:
-        return jax.random.fold_in(jax.random.key(self.seed_), 1)
+        return jax.random.fold_in(jax.random.key(self.seed_), IMPUTING)
 
     def _missing_values(self) -> tuple[Any, ...]:
         given = self.missing_values

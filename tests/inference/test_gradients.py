@@ -204,6 +204,12 @@ def test_the_shares_of_a_mixture_get_a_gradient():
     assert np.all(np.abs(gradient.amortizer.encoder.layers[-1].bias[-2:]) > 1e-4)
 
 
+def test_rows_that_make_no_equal_shards_are_refused():
+    keys = list(jax.random.split(jax.random.key(0), 4))
+    with pytest.raises(SettingsError, match="6 rows cannot be cut into 4 shards"):
+        bound_and_gradient(WIDE, X, OBSERVED, MEAN, keys, n_samples=1)
+
+
 @pytest.mark.parametrize("name", ["nonsense", "DReG"])
 def test_unknown_names_are_refused(name):
     with pytest.raises(SettingsError, match="estimator must be one of"):

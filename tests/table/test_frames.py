@@ -367,6 +367,13 @@ def test_every_nothing_is_missing_among_objects(nothing):
     assert column.levels == ("a",)
 
 
+@pytest.mark.parametrize("unit", ["M", "Y"])
+def test_months_and_years_are_no_durations(unit):
+    """They are no number of seconds."""
+    array = np.array([[np.timedelta64(3, unit)], [None], [np.timedelta64(4, unit)]], object)
+    assert as_table(array).column(0).storage == "other"
+
+
 def test_instants_without_a_zone_are_read_as_utc_and_written_to_the_microsecond():
     instant = datetime.datetime(2024, 6, 1, 12, 0, 0, 123456)
     array = np.array([[instant], [None], [instant]], object)

@@ -888,3 +888,28 @@ def test_a_single_column_has_no_title(data):
 def test_a_line_that_tells_the_delimiter_is_refused(line):
     with pytest.raises(DataError, match="line 1 tells the delimiter .*delete it.*';'"):
         read_text(line + b"a;b\n1;2\n3;\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        ("age;name\nNA;Smith, John\n40;Doe, Jane\n35;Roe, Al\n", ("age", "name")),
+        ("name,tags\nBob,red;blue\nAl,green;1st\n", ("name", "tags")),
+        ("id\tplace\nA1\tParis, FR\nB2\tRome, IT\n7\t10, Downing\n", ("id", "place")),
+    ],
+)
+def test_marks_inside_of_cells_make_no_title(data, names):
+    assert read_text(data.encode()).names == names
+
+
+def test_a_word_for_no_value_begins_no_comment():
+    table = read_text(b"#N/A,1\n#N/A,2\n3,4\n5,6\n", header=False)
+    assert (table.n_rows, table.n_comments) == (4, 0)
+    table = read_text(b"#id,x\n#N/A,1\n3,4\n5,6\n")
+    assert (table.names, table.n_rows) == (("#id", "x"), 3)
+
+
+def test_a_name_may_be_blank_below_a_comment():
+    """As pandas writes the name of an index."""
+    table = read_text(b"# sensors, 2024, v1\n,x,y\n0,1,2\n1,3,4\n")
+    assert (table.names[1:], table.n_rows, table.n_comments) == (("x", "y"), 2, 1)

@@ -390,11 +390,45 @@ def test_the_last_steps_learn_from_the_held_out_cells_from_the_best_state_on():
     assert_equal(finished.autoencoder, by_hand.autoencoder)
 
 
-def test_finishing_keeps_to_the_time():
-    settings = dataclasses.replace(FINISHED, max_seconds=1e-9)
+@pytest.mark.parametrize(("most", "done"), [(2, 6), (0, 0)])
+def test_finishing_keeps_to_the_time(most, done):
+    """A chunk takes a second of this clock; 30 steps are 10 chunks."""
+    settings = dataclasses.replace(FINISHED, max_seconds=float(most))
+    state = initial_state(small_autoencoder(), settings, KEY, len(X))
+    data = (jnp.asarray(X, dtype=jnp.float32), jnp.asarray(OBSERVED))
+    clock = iter(range(100))
+    last, event = loop._finished(
+        state,
+        state,
+        lambda now, n: steps.advance(now, *data, settings, jnp.asarray(n)),
+        30,
+        settings,
+        loop._Guard(settings, 3.0),
+        lambda: next(clock),
+        lambda _: None,
+    )
+    assert int(last.step) == done
+    expected = f"for {done} steps" if done else "not learned from: max_seconds is used up"
+    assert expected in event
+
+
+def test_time_is_left_for_the_last_steps():
+    settings = dataclasses.replace(FINISHED, finish=0.5, max_seconds=10.0)
+    state = initial_state(small_autoencoder(), settings, KEY, len(X))
+    evaluation, _ = loop._evaluation(
+        X, OBSERVED, settings, np.random.default_rng(0), KEY, copies_of=None
+    )
+    assert "max_seconds" in str(loop._reason_to_stop(state, settings, 7.0, evaluation))
+    assert loop._reason_to_stop(state, settings, 6.0, evaluation) is None
+    assert loop._reason_to_stop(state, settings, 7.0, None) is None
+
+
+def test_a_single_step_that_helped_is_followed_by_another():
+    settings = dataclasses.replace(FINISHED, max_steps=1, evaluate_every=1, learning_rate=1e-3)
     fitted = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
-    assert fitted.events[-1].startswith("the held-out cells were not learned from: no step")
-    assert_equal(fitted.autoencoder, small_autoencoder())
+    before, after = (np.float64(record.error) for record in fitted.history)
+    assert after < before
+    assert fitted.events[-1] == "went on from the best state for 1 steps with the held-out cells"
 
 
 def test_finishing_needs_a_constant_rate():

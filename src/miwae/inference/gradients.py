@@ -68,8 +68,8 @@ def bound_and_gradient(
             any proposal.
 
     Raises:
-        SettingsError: an unknown name, or `dreg` with a stratified mixture, whose score is not a
-            function of the path.
+        SettingsError: an unknown name; `dreg` with a stratified mixture, whose score is not a
+            function of the path; rows that cannot be cut into as many shards.
     """
     if estimator not in ESTIMATORS:
         raise SettingsError(f"estimator must be one of {', '.join(ESTIMATORS)}, not {estimator!r}")
@@ -78,8 +78,10 @@ def bound_and_gradient(
     parameters, static = eqx.partition(autoencoder, eqx.is_inexact_array)
     shown = observed if visible is None else visible
     keys = key if isinstance(key, Sequence) else (key,)
-    size = len(x) // len(keys)
-    shards = [slice(first, first + size) for first in range(0, len(x), size)]
+    size, left = divmod(len(x), len(keys))
+    if left:
+        raise SettingsError(f"{len(x)} rows cannot be cut into {len(keys)} shards of equal size")
+    shards = [slice(i * size, (i + 1) * size) for i in range(len(keys))]
 
     def propose(own: PyTree) -> list[AbstractProposal]:
         proposal = eqx.combine(own, static).propose(x, shown)

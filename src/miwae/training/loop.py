@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -56,7 +57,7 @@ class Progress(NamedTuple):
 class Fitted(NamedTuple):
     """The result of a run."""
 
-    autoencoder: Autoencoder  # the best state by held-out cells, or the last
+    autoencoder: Autoencoder  # the best state by held-out cells, finished if so set, or the last
     state: TrainingState  # to go on from
     history: tuple[Record, ...]
     events: tuple[str, ...]  # every automatic decision, in words
@@ -206,7 +207,7 @@ def fit(
         observed: True where a cell was seen.
         settings: of the run.
         key: for held-out cells, minibatches and codes.
-        callback: told before compilation and after each evaluation.
+        callback: told before compilation, after each evaluation, while it finishes, at the end.
         checkpoint: a file written after each evaluation. Where it exists, the run goes on from it
             and ends where it would have ended without the interruption, bit for bit.
         compilations: of programs that will be needed later, run while the training is compiled.
@@ -277,7 +278,7 @@ def fit(
             report(Progress("training", int(state.step), settings.max_steps, history[-1]))
     events = [*guard.events, stop]
     if evaluation is not None and settings.finish > 0:
-        n_steps = round(settings.finish * _best_step(history, settings))
+        n_steps = math.ceil(settings.finish * _best_step(history, settings))
         fresh = initial_state(state.best, settings, jax.random.fold_in(key, FINISH), len(values))
         fresh = eqx.tree_at(lambda s: s.step_scale, fresh, state.step_scale)
         tell = lambda done: report(Progress("finishing", done, n_steps, history[-1]))  # noqa: E731
@@ -301,7 +302,8 @@ def _best_step(history: Sequence[Record], settings: TrainingSettings) -> int:
 
     def score(record: Record) -> float:
         value = record.log_density if settings.monitor == "log_density" else record.error
-        assert value is not None  # cells are held out
+        if value is None or math.isnan(value):
+            return -math.inf
         return value if settings.monitor == "log_density" else -value
 
     return max(history, key=score).step

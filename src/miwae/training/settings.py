@@ -19,7 +19,7 @@ class TrainingSettings:
         estimator: of the gradient: "dreg", "path" or "standard".
         trained: "all", or "amortizer" to keep the generative model as it is.
         n_samples: K, codes per row and step.
-        shards: parts that a batch is cut into, whose programs do not depend on each other: XLA's
+        shards: parts that a batch is decoded in, whose programs do not depend on each other: XLA's
             CPU runtime then runs them on two cores, where it leaves one idle on matrices of this
             size. A setting, not the number of the machine's cores, so that results do not depend
             on where they are computed.
@@ -28,7 +28,8 @@ class TrainingSettings:
             rounding.
         batch_size: rows per step; at most the number of rows is used.
         max_steps: gradient steps in all.
-        max_seconds: stop at the next evaluation after this time, None for no limit.
+        max_seconds: stop at the next evaluation after this time (less what `finish` will need),
+            None for no limit.
         optimizer: "adam", or "adamw" with `weight_decay` on the weights of dense networks.
         learning_rate: its largest value.
         schedule: "constant", or "cosine" down to zero at `max_steps`.

@@ -61,12 +61,17 @@ def read_objects(
         values = _spread(observed.astype(np.float64), missing)
         return Column(name=name, storage="boolean", values=values, missing=missing, dtype=dtype)
     storage = _sort_of_time(kinds)
-    if storage is not None:
+    if storage is not None and not any(map(_of_uncertain_length, observed)):
         values = _spread(np.array([seconds_of(v) for v in observed], np.float64), missing)
         return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
     if kinds <= {"text", "number", "boolean"}:
         return _text(observed, missing, name, dtype)
     return column_of_others(name, missing, dtype=dtype)
+
+
+def _of_uncertain_length(value: object) -> bool:
+    """Months and years of NumPy, which are no number of seconds."""
+    return isinstance(value, np.timedelta64) and np.datetime_data(value.dtype)[0] in ("M", "Y")
 
 
 def _sort_of_time(kinds: set[str | None]) -> Storage | None:

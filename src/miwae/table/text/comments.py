@@ -15,6 +15,7 @@ __all__ = ["refuse_title", "split_comments"]
 _COMMENT = re.compile(rb"#[^\r\n]*(?:\r\n|\n|\r)(?:[ \t]*(?:\r\n|\n|\r))*")
 # What Excel reads as the name of the delimiter.
 _TELLS_DELIMITER = re.compile(rb'"?sep=(.)"?[\r\n]', re.IGNORECASE)
+_FIRST_FIELD = re.compile(("[^\r\n" + re.escape("".join(DELIMITERS)) + "]*").encode())
 _DIGIT_FIRST = re.compile(r"[+-]?[.,]?\d")
 
 # Characters that hold the first records: enough for a thousand columns, and no field is too wide
@@ -31,7 +32,8 @@ def split_comments(
     """The leading lines that begin with #, with the blank lines after them, and the rest.
 
     The last of them belongs to the table if that has no other header (or, without a header, if it
-    is cut into as many fields as the rest). Where all lines begin with #, none is a comment.
+    is cut into as many fields as the rest). Where all lines begin with #, none is a comment;
+    nor is one that begins with a word for no value, such as #N/A.
 
     Args:
         data: a text in its inner encoding.
@@ -42,6 +44,9 @@ def split_comments(
     """
     last, end = 0, 0
     while found := _COMMENT.match(data, end):
+        field = _FIRST_FIELD.match(data, end)
+        if field and field[0].decode(encoding, errors="replace").strip() in na_words:
+            break
         last, end = end, found.end()
     rest = data[end:]
     if not end or not rest.strip():
@@ -74,15 +79,17 @@ def _lacks_header(records: list[list[str]], na_words: Set[str], *, spaced: bool)
 
 
 def _looks_like_data(record: list[str], na_words: Set[str]) -> bool:
+    """Whether some cell is a number or a word for no value; a blank may be a column's name."""
     cells = [cell.strip() for cell in record]
-    return any(cell in na_words or _DIGIT_FIRST.match(cell) for cell in cells)
+    return any(cell and (cell in na_words or _DIGIT_FIRST.match(cell)) for cell in cells)
 
 
 def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) -> None:
     """Refuse a first line that is a title above the names, or tells the delimiter to Excel.
 
     It is a title if all lines below, but for blank ones, are cut into as many fields, which it is
-    not, and the first of them is a header: it has no numbers, and others have.
+    not, and the first of them is a header: it has no numbers, and others have. Where another mark
+    cuts all lines alike, it is none.
 
     Raises:
         DataError: with the line and the remedy.
@@ -93,8 +100,12 @@ def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) 
             f"line {above + 1} tells the delimiter and belongs to no table: delete it, and name "
             f"the delimiter ({mark!r}) if another one is found"
         )
-    for mark in DELIMITERS:
-        records = [r for r in _first_records(data, mark, encoding, MOST_LINES) if r]
+    cut = [
+        [r for r in _first_records(data, mark, encoding, MOST_LINES) if r] for mark in DELIMITERS
+    ]
+    if any(records and {len(r) for r in records} == {len(records[0])} != {1} for records in cut):
+        return
+    for records in cut:
         widths = {len(record) for record in records[1:]}
         if len(records) < 3 or len(widths) > 1 or widths & {1, len(records[0])}:
             continue
