@@ -113,22 +113,24 @@ def attempt(one):
 def show(records):
     """Errors, their ratios to the first choice's, and a plot."""
     errors = {(r["method"], r["data"], r["mask"]): r["mse"] for r in records}
+    # Like with like: only what all choices have met.
+    errors = {k: v for k, v in errors.items() if all((c, *k[1:]) in errors for c in CHOICES)}
     first = next(iter(CHOICES))
+    shown = [name for name in TABLES if any(k[1] == name for k in errors)]
     view = Table(title="squared error on held-out cells")
-    for column in ("", *TABLES, f"ratio to {first!r}", "rows with unreliable weights"):
+    for column in ("", *shown, f"ratio to {first!r}"):
         view.add_column(column, justify="right" if column else "left")
     ratios = {}
     for choice in CHOICES:
-        own = {k[1:]: v for k, v in errors.items() if k[0] == choice and (first, *k[1:]) in errors}
+        own = {k[1:]: v for k, v in errors.items() if k[0] == choice}
         if not own:
             continue
         logs = np.array([np.log(v / errors[first, *k]) for k, v in own.items()])
         ratios[choice] = (np.exp(logs.mean()), logs.std(ddof=1) / np.sqrt(len(logs)), own)
-        means = [np.mean([v for k, v in own.items() if k[0] == name] or np.nan) for name in TABLES]
-        share = np.mean([r["unreliable"] for r in records if r["method"] == choice])
-        shown = [f"{mean:.3f}" for mean in means]
+        means = [np.mean([v for k, v in own.items() if k[0] == name]) for name in shown]
         ratio, error, _ = ratios[choice]
-        view.add_row(choice, *shown, f"{ratio:.3f} ± {error:.3f}", f"{share:.1%}")
+        cells = [f"{mean:.3f}" for mean in means]
+        view.add_row(choice, *cells, f"{ratio:.3f} ± {error:.3f}")
     Console(width=150).print(view)
     if ratios:
         plot(ratios, errors, first)

@@ -84,8 +84,9 @@ def weighted_quantile(
     w = jnp.broadcast_to(jax.nn.softmax(log_w, axis=0)[..., None], h.shape)
     cumulative = jnp.cumsum(jnp.take_along_axis(w, order, axis=0), axis=0)
     cumulative = cumulative / cumulative[-1:]
-    below = cumulative[None] < levels[:, None, None, None]
-    place = jnp.minimum(jnp.sum(below, axis=1), h.shape[0] - 1)
+    # A search for each level: comparing all samples with all levels is slow where both are many.
+    find = jax.vmap(jax.vmap(lambda own: jnp.searchsorted(own, levels), 1, 1), 1, 1)
+    place = jnp.minimum(find(cumulative), h.shape[0] - 1)
     return jnp.take_along_axis(values, place, axis=0)
 
 
