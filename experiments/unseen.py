@@ -1,4 +1,4 @@
-"""Tables that nobody looked at before: the default against other imputers, on a dozen and two.
+"""Tables that had no part in the last choices: the default against other imputers, on fourteen.
 
     python experiments/unseen.py            everything that is not in the results yet
     python experiments/unseen.py --show     the table and the plot of what there is
