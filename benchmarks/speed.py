@@ -5,6 +5,8 @@
 
 A machine that others use too slows everything down alike, so times are compared only with times of
 the same run: each round measures all contestants, and ratios are of the medians over the rounds.
+Before each there is a pause: the threads of NumPy and PyTorch go on turning for a while when their
+work is done, and would slow down whoever comes next.
 """
 
 import functools
@@ -35,6 +37,7 @@ from miwae.training.steps import advance
 RESULTS = Path(__file__).parent / "results" / "speed.json"
 N_SAMPLES, BATCH, N_HIDDEN, N_LAYERS, N_LATENT = 20, 64, 128, 3, 10
 ROUNDS = 15
+PAUSE = 0.3  # seconds
 
 
 def table(n_rows, n_features, seed=0):
@@ -113,6 +116,7 @@ def measure_training(n_features):
     times = {name: [] for name in contestants}
     for _ in range(ROUNDS):
         for name, contestant in contestants.items():
+            time.sleep(PAUSE)
             start = time.perf_counter()
             contestant.run(n_steps[name])
             times[name].append((time.perf_counter() - start) / n_steps[name] * 1e3)

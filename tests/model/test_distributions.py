@@ -7,6 +7,7 @@ from scipy import special, stats
 
 from miwae.model.distributions import (
     StudentT,
+    cosine_of_turns,
     log_gamma_ratio,
     standard_student_t,
     student_t_log_prob,
@@ -26,6 +27,12 @@ def test_the_derivative_of_the_log_gamma_ratio_is_a_difference_of_digammas():
     exact = 0.5 * (special.digamma((df + 1) / 2) - special.digamma(df / 2))
     slope = jax.vmap(jax.grad(log_gamma_ratio))(jnp.asarray(df, dtype=jnp.float32))
     np.testing.assert_allclose(slope, exact, rtol=2e-5)
+
+
+def test_the_cosine_of_turns_is_right_to_single_precision():
+    v = np.concatenate([np.arange(8) / 8, np.arange(10_000) / 10_000]).astype(np.float32)
+    expected = np.cos(2 * np.pi * v.astype(np.float64))
+    np.testing.assert_allclose(cosine_of_turns(jnp.asarray(v)), expected, atol=4e-7)
 
 
 @pytest.mark.parametrize("df", [2.1, 5.0, 100.0, 1e6])
