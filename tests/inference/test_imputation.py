@@ -135,6 +135,20 @@ def test_rows_stop_when_their_error_is_small_enough():
     assert np.sqrt(np.mean(distance**2)) < 0.03
 
 
+def test_a_row_with_unreliable_weights_goes_on_until_they_are_reliable_or_there_are_no_more():
+    # A tolerance that every row meets with its first block: only weights can keep it going.
+    limits = SamplingSettings(n_samples=3_840, tolerance=10.0, min_ess=1.0)
+    report = impute_single(NARROW, INCOMPLETE, key=KEY, settings=limits).report
+    sampled = report.n_samples > 0
+    assert np.isin(report.n_samples[sampled], 120 * 2 ** np.arange(6)).all()
+    between = (report.n_samples > 120) & (report.n_samples < 3_840)
+    assert between.sum() > 2
+    assert (report.pareto_k[between] <= 0.7).all()
+    assert np.array_equal(report.smoothed, report.pareto_k > 0.7)
+    assert (report.n_samples[report.smoothed] == 3_840).all()
+    assert report.smoothed.any()
+
+
 def test_no_row_gets_more_samples_than_allowed():
     settings = SamplingSettings(n_samples=130, tolerance=1e-6)  # not a multiple of a block
     report = impute_single(WIDE, INCOMPLETE, key=KEY, settings=settings).report

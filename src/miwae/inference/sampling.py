@@ -153,7 +153,7 @@ class _Rows(NamedTuple):
     observed: Bool[Array, "B D"]
     key: Key[Array, " B"]
     running: Running
-    to_the_end: Bool[Array, " B"]  # its weights are unreliable: it gets all codes it may have
+    at_least: Int[Array, " B"]  # codes, where its weights were found to be unreliable
 
 
 class _Slots(NamedTuple):
@@ -197,7 +197,7 @@ def _enough(
     settled = jnp.all(error <= patience.tolerance, axis=1) & (patience.tolerance >= 0)
     settled &= running.effective_sample_size() >= patience.min_ess
     # After a deadline the tolerance is infinite, and nobody has to go on.
-    settled &= ~rows.to_the_end | jnp.isinf(patience.tolerance)
+    settled &= (running.count >= rows.at_least) | jnp.isinf(patience.tolerance)
     return settled | (running.count >= n_samples)
 
 
@@ -347,8 +347,8 @@ class _Finished:
 def _fresh(
     x: np.ndarray, observed: np.ndarray, keys: Key[Array, " N"], held: np.ndarray, empty: Running
 ) -> _Rows:
-    nobody = jnp.asarray(np.zeros(len(held), dtype=bool))
-    return _Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty, nobody)
+    at_least = jnp.asarray(np.zeros(len(held), dtype=np.int32))
+    return _Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty, at_least)
 
 
 def _start(
@@ -461,10 +461,10 @@ def sample_rows(
             jnp.asarray(wanted),
         )
         done = np.flatnonzero(np.asarray(enough) & active)
-        to_the_end = np.array(slots.rows.to_the_end)
+        at_least = np.array(slots.rows.at_least)
         for first in range(0, len(done), GROUP):
             places = done[first : first + GROUP]
-            unfinished = _finish(
+            at_least[places] = _finish(
                 finished,
                 slots,
                 autoencoder,
@@ -475,11 +475,8 @@ def sample_rows(
                 only_smoothed=only_smoothed,
                 late=late,
             )
-            in_slot[places[~unfinished]] = -1
-            to_the_end[places] = unfinished
-        slots = slots._replace(
-            rows=slots.rows._replace(to_the_end=jnp.asarray(to_the_end & (in_slot >= 0)))
-        )
+            in_slot[places[at_least[places] == 0]] = -1
+        slots = slots._replace(rows=slots.rows._replace(at_least=jnp.asarray(at_least)))
         if callback is not None:
             callback(finished.count, n_rows)
     return finished.sampled._replace(product=finished.product)
@@ -496,18 +493,20 @@ def _finish(
     *,
     only_smoothed: bool,
     late: bool,
-) -> Bool[np.ndarray, " G"]:
+) -> Int[np.ndarray, " G"]:
     """Use the codes of a group of finished rows, padded to the size of a group.
 
     Returns:
-        True for rows that have to go on after all: their weights are unreliable, and they may have
-        more codes.
+        For rows that have to go on after all, since their weights are unreliable and they may have
+        more codes: twice as many as they have, after which they are looked at again. Zero for the
+        others.
     """
     chosen = jnp.asarray(np.resize(places, GROUP))
     estimates = _estimates(slots, chosen)
     unreliable = np.asarray(estimates.pareto_k)[: len(rows)] > UNRELIABLE
     unreliable &= settings.smooth
-    unfinished = unreliable & (np.asarray(estimates.count)[: len(rows)] < settings.n_samples)
+    count = np.asarray(estimates.count)[: len(rows)]
+    unfinished = unreliable & (count < settings.n_samples)
     unfinished &= settings.tolerance is not None and not late
     ready = np.flatnonzero(~unfinished)
     finished.add(rows[ready], ready, estimates, smooth=settings.smooth)
@@ -516,4 +515,4 @@ def _finish(
         padded = jnp.asarray(np.resize(unreliable, GROUP))
         result = _used(slots, autoencoder, product, chosen, padded)
         finished.add_product(rows[wanted], wanted, result)
-    return unfinished
+    return np.where(unfinished, 2 * count, 0)
