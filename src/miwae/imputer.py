@@ -313,10 +313,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """
         table, columns, encoded = self._prepared(X)
         needed = self._needed(columns, encoded)
-        values = encoded.x.copy()
+        values = encoded.x
         if needed.any():
             with self._asked("imputing") as model:
-                values[needed], report = model.means(encoded.x[needed], encoded.observed[needed])
+                values[needed], report = model.means(values[needed], encoded.observed[needed])
             self._tell_of_weights(report)
         fills = self._fills(columns, values)
         return self._as_asked(self._finished(table.fill(fills), columns).native)

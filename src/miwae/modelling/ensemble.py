@@ -24,8 +24,10 @@ T = TypeVar("T")
 # squared error: half a percent of a column's variance.
 TOLERANCE = 0.07
 
-# Cells of statistics that are held at once while rows are imputed.
+# What is held at once while rows are imputed: cells of statistics, and rows. More rows would not
+# be faster.
 CHUNK_CELLS = 2**24
+CHUNK_ROWS = 2**13
 
 
 def _means_settings(n_samples: int, n_members: int = 1) -> SamplingSettings:
@@ -52,7 +54,7 @@ def compile_means(
 
 def _chunk_size(width: int) -> int:
     """Rows at once, if so many numbers are held of each."""
-    return int(np.clip(CHUNK_CELLS // max(width, 1), 256, 2**16))
+    return int(np.clip(CHUNK_CELLS // max(width, 1), 256, CHUNK_ROWS))
 
 
 class TableModel:
