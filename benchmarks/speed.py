@@ -9,6 +9,7 @@ Before each there is a pause: the threads of NumPy and PyTorch go on turning for
 work is done, and would slow down whoever comes next.
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -189,7 +190,8 @@ def trained(x, observed, **changes):
     observation = StudentT(x.shape[1])
     core = linear_core(observation, x, observed)
     autoencoder = linear_autoencoder(observation, core, key=jax.random.key(0))
-    settings = TrainingSettings(**({"max_steps": 1_000, "evaluate_every": 1_000} | changes))
+    settings = TrainingSettings(max_steps=1_000, evaluate_every=1_000)
+    settings = dataclasses.replace(settings, **changes)
     return fit(autoencoder, x, observed, settings=settings, key=jax.random.key(0)).autoencoder
 
 

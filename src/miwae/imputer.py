@@ -26,8 +26,9 @@ from miwae.modelling.settings import Architecture, remaining, training_settings
 from miwae.multiple import MultiplyImputed
 from miwae.persistence import load_imputer, save_imputer
 from miwae.progress import Progressor, progressor
-from miwae.table.base import TIMES, AbstractTable, Column, Fill
-from miwae.table.encoding import Encoded, decode, encode, require_fillable
+from miwae.table.agreement import fixed_cells, require_fillable, require_names, unfilled
+from miwae.table.base import AbstractTable, Column, Fill
+from miwae.table.encoding import Encoded, encode, fills_of
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
 from miwae.threads import WORKERS, side_by_side
@@ -209,34 +210,12 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         ]
         self.incomplete_ = tuple(i for i, c in enumerate(columns) if c.missing.any())
         self.specimens_ = tuple(column.specimen for column in columns)
-        self._tell_what_stays(columns)
+        stays = map(self._unfilled, self.schema_.columns, columns)
+        self.events_ += [event for event in stays if event is not None]
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.models_, self.history_, self.settings_ = (), (), None
         self.architecture_ = self._architecture()
         return encode(self.schema_, columns)
-
-    def _tell_what_stays(self, columns: Sequence[Column]) -> None:
-        for known, column in zip(self.schema_.columns, columns, strict=True):
-            event = self._what_stays(known, column)
-            if event is not None:
-                self.events_.append(event)
-
-    def _what_stays(self, known: ColumnSchema, column: Column) -> str | None:
-        """What has to be said of a column that is not completed."""
-        n_missing = int(column.missing.sum())
-        if known.kind == "identifier" and n_missing:
-            remedy = "; give its kind to have it imputed" if column.n_observed else ""
-            return (
-                f"column {known.name!r} is not modelled: its {n_missing} missing cells stay "
-                f"missing{remedy}"
-            )
-        if known.kind == "empty":
-            what = "kept" if self.keep_empty_features else "dropped"
-            return (
-                f"column {known.name!r} has no observed cell: {what} "
-                f"(keep_empty_features={self.keep_empty_features})"
-            )
-        return None
 
     def _train(
         self,
@@ -596,23 +575,9 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         names = np.asarray(table.names, dtype=object)
         if reset:
             self.feature_names_in_, self.n_features_in_ = names, len(names)
-        elif list(names) != list(getattr(self, "feature_names_in_", names)):
-            known = list(self.feature_names_in_)
-            absent = [name for name in known if name not in table.names]
-            extra = [name for name in table.names if name not in known]
-            what = ([f"lacks {', '.join(absent)}"] if absent else []) + (
-                [f"has the unknown {', '.join(extra)}"] if extra else []
-            )
-            raise DataError(
-                "the table "
-                + (" and ".join(what) or "has its columns in another order")
-                + f"; the model was fitted to {', '.join(known)}"
-            )
-        elif len(names) != self.n_features_in_:
-            raise DataError(
-                f"X has {len(names)} features, but MIWAEImputer is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+        else:
+            known = tuple(getattr(self, "feature_names_in_", ()))
+            require_names(table.names, known, self.n_features_in_)
 
     def _prepared(self, X: Any) -> tuple[AbstractTable, list[Column], Encoded]:
         check_is_fitted(self, "schema_")
@@ -621,9 +586,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         for i, (known, column) in enumerate(zip(self.schema_.columns, columns, strict=True)):
             if table.typed:
                 require_fillable(known, column)
-                _require_times(known, column)
-            stays = (self._what_stays(known, column), *_what_is_fixed(table, i, known, column))
-            for event in stays:
+            for event in (self._unfilled(known, column), *fixed_cells(table, i, known, column)):
                 if event is not None and event not in self.events_:
                     self._tell(event)
         return table, columns, encoded
@@ -660,31 +623,13 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             needed |= columns[position].missing
         return needed if self.models_ else np.zeros_like(needed)
 
+    def _unfilled(self, known: ColumnSchema, column: Column) -> str | None:
+        return unfilled(known, column, keep_empty=self.keep_empty_features)
+
     def _fills(
         self, columns: Sequence[Column], values: Float[np.ndarray, "N D"]
     ) -> dict[int, Fill]:
-        """The cells to fill, by column, from the values of the model."""
-        place = {position: j for j, position in enumerate(self.schema_.modelled)}
-        fills = {}
-        for position, (known, column) in enumerate(
-            zip(self.schema_.columns, columns, strict=True)
-        ):
-            rows = np.flatnonzero(column.missing)
-            if len(rows) == 0 or known.kind == "identifier":
-                continue
-            if known.kind == "empty":
-                if column.storage in ("number", "boolean") and self.keep_empty_features:
-                    fills[position] = Fill(rows, np.zeros(len(rows)))
-                continue
-            y = values[rows, place[position]] if position in place else np.zeros(len(rows))
-            fills[position] = Fill(
-                rows,
-                decode(known, y.astype(np.float64)),
-                lower=-np.inf if known.lower is None else known.lower,
-                upper=np.inf if known.upper is None else known.upper,
-                storage=known.storage,
-            )
-        return fills
+        return fills_of(self.schema_, columns, values, keep_empty=self.keep_empty_features)
 
     def _dropped(self) -> frozenset[int]:
         if self.keep_empty_features:
@@ -722,42 +667,6 @@ def _checked(
 
 def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettings:
     return settings if seconds is None else dataclasses.replace(settings, max_seconds=seconds)
-
-
-def _require_times(known: ColumnSchema, column: Column) -> None:
-    """Refuse to fill a column with times of another sort, or with times what holds none."""
-    filled = known.kind not in ("empty", "identifier") and column.missing.any()
-    # Objects without any value can become durations and times of day; of an instant it would not
-    # be known whether it is a date.
-    if (
-        column.dtype == "object"
-        and known.storage in ("duration", "clock")
-        and not column.n_observed
-    ):
-        return
-    if filled and TIMES.get(known.storage) != TIMES.get(column.storage):
-        before = TIMES.get(known.storage, known.storage)
-        raise DataError(
-            f"column {known.name!r} was learned as {known.kind} from {before}, but is of type "
-            f"{column.dtype} here: convert it to {before}, or fit again"
-        )
-
-
-def _what_is_fixed(
-    table: AbstractTable, position: int, known: ColumnSchema, column: Column
-) -> list[str]:
-    """What has to be said of missing cells that cannot be overwritten."""
-    if known.kind in ("empty", "identifier"):
-        return []  # of which nothing is filled
-    counts = {
-        what: int((where & column.missing).sum()) for what, where in table.fixed(position).items()
-    }
-    return [
-        f"column {known.name!r}: {count} missing {'cell stays' if count == 1 else 'cells stay'} "
-        f"missing, since {what} are not overwritten"
-        for what, count in counts.items()
-        if count
-    ]
 
 
 def _is_frame(X: Any) -> bool:

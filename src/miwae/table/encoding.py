@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
-from miwae.table.base import TIMES, Column
+from miwae.table.base import TIMES, Column, Fill
 from miwae.table.frames.shared import kind_of
 from miwae.table.schema import CODED, MOST_COUNTED, ColumnSchema, Schema, seconds_word, word
 
-__all__ = ["Encoded", "decode", "encode", "require_fillable"]
+__all__ = ["Encoded", "decode", "encode", "fills_of", "wrong_type"]
 
 # Standard deviations: what is farther out is as strange, but its square is a number of float32.
 FARTHEST = 1e9
@@ -64,14 +64,14 @@ def _encoded(
         return np.zeros(len(present)), present
     # Seconds of one sort mean nothing as those of another.
     if column.storage == "other" or TIMES.get(known.storage) != TIMES.get(column.storage):
-        raise _wrong_type(known, column)
+        raise wrong_type(known, column)
     if known.kind in CODED:
         codes = _codes(known, column)
         return codes, present & _allowed(
             known, column, codes >= 0, "was not seen in fitting", events
         )
     if column.storage in ("text", "category"):
-        raise _wrong_type(known, column)
+        raise wrong_type(known, column)
     infinite = present & ~np.isfinite(column.values)
     if infinite.any():
         row = int(np.flatnonzero(infinite)[0])
@@ -102,7 +102,7 @@ def _codes(known: ColumnSchema, column: Column) -> Float[np.ndarray, " N"]:
         index = np.where(column.missing, 0, column.values).astype(int)
         return of_level[index]
     if not any(_is_number(level) for level in known.levels):
-        raise _wrong_type(known, column)
+        raise wrong_type(known, column)
     distinct, inverse = np.unique(
         np.where(column.missing, 0.0, column.values), return_inverse=True
     )
@@ -175,7 +175,8 @@ def _shown(column: Column, row: int) -> str:
     return word(column.levels[int(value)] if column.levels else value)
 
 
-def _wrong_type(known: ColumnSchema, column: Column) -> DataError:
+def wrong_type(known: ColumnSchema, column: Column) -> DataError:
+    """What to say of a column that holds something else than the one that was learned."""
     what = f"{TIMES.get(column.storage, column.storage)} ({column.dtype})"
     if column.n_observed:
         row = int(np.flatnonzero(~column.missing)[0])
@@ -188,20 +189,6 @@ def _wrong_type(known: ColumnSchema, column: Column) -> DataError:
         f"column {known.name!r} was learned as {known.kind} from {before}, but now holds "
         f"{what}: {remedy}"
     )
-
-
-def require_fillable(known: ColumnSchema, column: Column) -> None:
-    """Refuse to fill text into a column that cannot hold it, with no observed cell to tell it by.
-
-    A column of objects can, whatever it is taken for while it is empty.
-
-    Raises:
-        DataError: names the column and its types.
-    """
-    values = (*known.levels, known.constant) if known.kind in (*CODED, "constant") else ()
-    has_text = any(isinstance(value, str) for value in values) and column.dtype != "object"
-    if has_text and column.missing.any() and column.storage in ("number", "boolean", *TIMES):
-        raise _wrong_type(known, column)
 
 
 def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
@@ -234,3 +221,39 @@ def _as_cells(levels: Sequence[Any]) -> np.ndarray:
     if all(isinstance(level, float) for level in levels):
         return np.array(levels, dtype=np.float64)
     return np.fromiter(levels, object, len(levels))
+
+
+def fills_of(
+    schema: Schema,
+    columns: Sequence[Column],
+    values: Float[np.ndarray, "N D"],
+    *,
+    keep_empty: bool,
+) -> dict[int, Fill]:
+    """The cells to fill, by position of the column.
+
+    Args:
+        schema: as it was learned.
+        columns: of the table to fill.
+        values: of the modelled columns, on the scale of the model.
+        keep_empty: fill columns of numbers that had no value at all with zeros.
+    """
+    place = {position: j for j, position in enumerate(schema.modelled)}
+    fills = {}
+    for position, (known, column) in enumerate(zip(schema.columns, columns, strict=True)):
+        rows = np.flatnonzero(column.missing)
+        if len(rows) == 0 or known.kind == "identifier":
+            continue
+        if known.kind == "empty":
+            if column.storage in ("number", "boolean") and keep_empty:
+                fills[position] = Fill(rows, np.zeros(len(rows)))
+            continue
+        y = values[rows, place[position]] if position in place else np.zeros(len(rows))
+        fills[position] = Fill(
+            rows,
+            decode(known, y.astype(np.float64)),
+            lower=-np.inf if known.lower is None else known.lower,
+            upper=np.inf if known.upper is None else known.upper,
+            storage=known.storage,
+        )
+    return fills
