@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from miwae import compilation
-from miwae.compilation import cache_directory, compiled, program_of
+from miwae.compilation import (
+    cache_directory,
+    compiled,
+    make_room_for_programs,
+    program_of,
+)
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -65,3 +70,33 @@ def test_the_environment_decides_on_the_effort_where_it_says_something(monkeypat
     program_of(_softmax_of, hasty=True)
     level, emitters = compilation.LEVEL, compilation.EMITTERS
     assert asked == [{}, {level: 1}, {level: 1, emitters: False}]
+
+
+@pytest.mark.parametrize(("allowed", "again"), [(1_000_000, 0), (10, 1)])
+def test_programs_are_forgotten_before_there_are_too_many(monkeypatch, tmp_path, allowed, again):
+    limit, mappings = tmp_path / "limit", tmp_path / "maps"
+    limit.write_text(f"{allowed}\n")
+    mappings.write_text("a mapping\n" * 6)
+    monkeypatch.setattr(compilation, "MOST_MAPPINGS", limit)
+    monkeypatch.setattr(compilation, "MAPPINGS", mappings)
+    traced = []
+
+    @compiled
+    def doubled(a):
+        traced.append(a)
+        return 2 * a
+
+    for _ in range(2):
+        assert float(doubled(jnp.asarray(1.5))) == 3.0
+    assert len(traced) == 1
+    make_room_for_programs()
+    assert float(doubled(jnp.asarray(1.5))) == 3.0
+    assert len(traced) == 1 + again
+
+
+def test_where_there_is_no_limit_programs_stay(monkeypatch, tmp_path):
+    monkeypatch.setattr(compilation, "MAPPINGS", tmp_path / "nothing")
+    program = jax.jit(jnp.sin)
+    program(1.0)
+    make_room_for_programs()
+    assert program._cache_size() == 1

@@ -10,7 +10,13 @@ import equinox as eqx
 import jax
 from jax.core import Tracer
 
-__all__ = ["cache_directory", "compiled", "enable_compilation_cache", "program_of"]
+__all__ = [
+    "cache_directory",
+    "compiled",
+    "enable_compilation_cache",
+    "make_room_for_programs",
+    "program_of",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +60,28 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:
     chosen: dict[str, Any] = {"compiler_options": dict(options)} if options else {}
     return eqx.filter_jit(function, **chosen)
+
+
+# Where Linux tells of the memory mappings of this process, and how many it allows.
+MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+
+
+def make_room_for_programs() -> None:
+    """Forget all compiled programs if a process has compiled so many that it would soon fail.
+
+    Each has some hundred memory mappings, of which Linux allows a process 65,530: without this,
+    about two hundred fits of tables of different shapes end in an error of the compiler. Programs
+    that are needed again are compiled again, or come from the cache on disk.
+    """
+    try:
+        with MAPPINGS.open("rb") as lines:
+            n_mappings = sum(1 for _ in lines)
+        allowed = int(MOST_MAPPINGS.read_text())
+    except OSError:  # not Linux: no such limit
+        return
+    if n_mappings > allowed // 2:
+        eqx.clear_caches()
+        jax.clear_caches()
 
 
 def cache_directory() -> Path:

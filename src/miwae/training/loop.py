@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.arrays import require_trainable
-from miwae.compilation import program_of
+from miwae.compilation import make_room_for_programs, program_of
 from miwae.errors import DivergenceError, FileFormatError
 from miwae.model.latent import Autoencoder, check_data
 from miwae.model.priors import VampPrior
@@ -225,6 +225,7 @@ def fit(
     """
     values, seen = check_data(autoencoder, x, observed)
     require_trainable(seen)
+    make_room_for_programs()
     key_state, key_hold, key_score = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
     evaluation, remaining = _evaluation(values, seen, settings, rng, key_score, copies_of)
