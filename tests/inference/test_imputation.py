@@ -5,7 +5,7 @@ import pytest
 
 import oracle
 from miwae.errors import DataError, SettingsError
-from miwae.inference import sampling
+from miwae.inference import slots
 from miwae.inference.imputation import expectation, impute_multiple, impute_single, quantiles
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import dense_autoencoder
@@ -68,8 +68,8 @@ def test_memory_changes_nothing(single):
 
 
 def test_wide_rows_are_decoded_in_parts_with_the_same_result(monkeypatch):
-    monkeypatch.setattr(sampling, "DECODED", 16 * 10 * WIDE.generative.observation.n_parameters)
-    assert sampling.codes_at_once(WIDE) == 10
+    monkeypatch.setattr(slots, "DECODED", 16 * 10 * WIDE.generative.observation.n_parameters)
+    assert slots.codes_at_once(WIDE) == 10
     # A number of codes that no other test has, so that nothing compiled before is used.
     settings = SamplingSettings(n_samples=4_680, tolerance=None)
     part = impute_single(WIDE, INCOMPLETE[:16], key=KEY, settings=settings)

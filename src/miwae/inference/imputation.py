@@ -13,7 +13,8 @@ from miwae.arrays import require_at_least
 from miwae.errors import SettingsError
 from miwae.inference import products
 from miwae.inference.products import DrawnStatistic, Draws, WeightedMeans, closed_form
-from miwae.inference.sampling import BLOCK, RowReport, SamplingSettings, sample_rows
+from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
+from miwae.inference.slots import BLOCK
 from miwae.model.latent import Autoencoder, check_data
 from miwae.randomness import row_keys
 

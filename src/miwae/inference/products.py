@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from miwae.inference.importance import resample, weighted_quantile
-from miwae.inference.sampling import Codes, codes_at_once
+from miwae.inference.slots import Codes, codes_at_once
 from miwae.randomness import fold_in, split_key
 
 __all__ = ["DrawnStatistic", "Draws", "Means", "Quantiles", "WeightedMeans", "closed_form"]

@@ -19,50 +19,37 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from miwae.arrays import require_at_least
-from miwae.compilation import compiled
 from miwae.errors import DataError, SettingsError
-from miwae.inference.importance import (
-    Running,
-    pareto_k,
-    smoothed,
-    start_running,
-    update_running,
+from miwae.inference.importance import Running, start_running
+from miwae.inference.slots import (
+    BLOCK,
+    GROUP,
+    Codes,
+    Estimates,
+    Patience,
+    Rows,
+    Slots,
+    advance,
+    estimate,
+    refill,
+    use_codes,
 )
-from miwae.inference.weights import log_density, log_weights
 from miwae.model.latent import Autoencoder
-from miwae.randomness import fold_in
 
 __all__ = [
-    "BLOCK",
     "UNRELIABLE",
-    "Codes",
     "RowReport",
     "Sampled",
     "SamplingSettings",
-    "codes_at_once",
     "compile_sampling",
     "sample_rows",
 ]
-
-# Codes per row and round. It decides which random numbers belong to a block, so it is fixed; with
-# many divisors, so that mixtures of 2, 3, 4, 5, 6, 8 or 10 components are sampled in equal shares.
-BLOCK = 120
-
-# Rows that go through the networks together: enough for fast matrix products, few enough for a
-# single row to be imputed in milliseconds.
-GROUP = 16
-
-# Parameters of the observation model that are held at once: for wide rows, such as images, a block
-# is decoded in parts, so that memory does not grow with the block and the group.
-DECODED = 2**23
 
 # Rows at once: many share the cost of looking at the results, and each number of slots is compiled
 # anew, so there are few to choose from.
 SLOTS = (16, 64, 256)
 
 UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
-
-USE = 2**31 - 1  # folded into a row's key when its codes are used; blocks never come so far
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,17 +88,6 @@ class SamplingSettings:
         return next((n for n in fitting if n >= n_rows), fitting[-1])
 
 
-class Codes(NamedTuple):
-    """All codes of some rows, with their log-weights: -inf where there is no code."""
-
-    autoencoder: Autoencoder
-    z: Float[Array, "K B L"]
-    log_w: Float[Array, "K B"]
-    x: Float[Array, "B D"]
-    observed: Bool[Array, "B D"]
-    key: Key[Array, " B"]
-
-
 class RowReport(NamedTuple):
     """How the sampling of each row went."""
 
@@ -138,182 +114,6 @@ class Sampled(NamedTuple):
     report: RowReport
 
 
-class _Patience(NamedTuple):
-    """When a row has enough before its last code; arguments of the program, not a part of it."""
-
-    scale: Float[Array, " S"]
-    tolerance: Float[Array, ""]
-    min_ess: Float[Array, ""]
-
-
-class _Rows(NamedTuple):
-    """The rows in the slots and the sums over their codes."""
-
-    x: Float[Array, "B D"]
-    observed: Bool[Array, "B D"]
-    key: Key[Array, " B"]
-    running: Running
-    at_least: Int[Array, " B"]  # codes, where its weights were found to be unreliable
-
-
-class _Slots(NamedTuple):
-    rows: _Rows
-    # Codes and their weights, and room for one more block, in which rows that wait write.
-    z: Float[Array, "B R L"]
-    log_w: Float[Array, "B R"]
-
-
-def _select(new: Bool[Array, " B"], a: Array, b: Array) -> Array:
-    return jnp.where(new.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-
-@compiled
-def _refill(rows: _Rows, fresh: _Rows, new: Bool[Array, " B"]) -> _Rows:
-    """Start new rows in some of the slots."""
-    return jax.tree.map(lambda a, b: _select(new, a, b), fresh, rows)
-
-
-def _by_group(function: Callable[[PyTree], PyTree], rows: PyTree) -> PyTree:
-    """Apply a function to groups of rows of fixed size, one after the other."""
-    n_slots = jax.tree.leaves(rows)[0].shape[0]
-    grouped = jax.tree.map(lambda a: a.reshape(n_slots // GROUP, GROUP, *a.shape[1:]), rows)
-    results = jax.lax.map(function, grouped)
-    return jax.tree.map(lambda a: a.reshape(n_slots, *a.shape[2:]), results)
-
-
-def codes_at_once(autoencoder: Autoencoder) -> int:
-    """How many codes of a group of rows are decoded together: a divisor of a block."""
-    most = DECODED // (GROUP * autoencoder.generative.observation.n_parameters)
-    return max((n for n in range(1, BLOCK + 1) if BLOCK % n == 0 and n <= most), default=1)
-
-
-def _enough(
-    rows: _Rows, autoencoder: Autoencoder, n_samples: int, patience: _Patience
-) -> Bool[Array, " B"]:
-    running = rows.running
-    known = autoencoder.generative.observation.statistics(rows.x, rows.observed)[1]
-    error = jnp.where(known, 0.0, running.standard_error() / patience.scale[None])
-    # Without a tolerance it is negative, and nothing settles a row, not even nothing to judge.
-    settled = jnp.all(error <= patience.tolerance, axis=1) & (patience.tolerance >= 0)
-    settled &= running.effective_sample_size() >= patience.min_ess
-    # After a deadline the tolerance is infinite, and nobody has to go on.
-    settled &= (running.count >= rows.at_least) | jnp.isinf(patience.tolerance)
-    return settled | (running.count >= n_samples)
-
-
-@compiled
-def _advance(
-    slots: _Slots,
-    autoencoder: Autoencoder,
-    n_samples: int,
-    patience: _Patience,
-    active: Bool[Array, " B"],
-    wanted: Int[Array, ""],
-) -> tuple[_Slots, Bool[Array, " B"]]:
-    """Draw blocks of codes until so many of the active rows have enough; tell which.
-
-    A row that has enough waits unchanged, whatever its neighbours need.
-    """
-    generative = autoencoder.generative
-    last = slots.log_w.shape[1] - BLOCK
-
-    def one_block(rows: _Rows) -> tuple[Running, Bool[Array, " B"], Array, Array]:
-        key = fold_in(rows.key, rows.running.count // BLOCK)
-        proposal = autoencoder.propose(rows.x, rows.observed)
-        z = proposal.sample(key, BLOCK)
-        log_q = log_density(proposal, z)
-        place = rows.running.count[None, :] + jnp.arange(BLOCK)[:, None]
-        used = place < n_samples
-
-        def one_part(running: Running, part: tuple[Array, Array, Array]) -> tuple[Running, Array]:
-            z, log_q, used = part
-            log_w = log_weights(autoencoder, log_q, z, rows.x, rows.observed)
-            # E[statistics | x_obs, z]: Eqn. (12), the estimate of smaller variance.
-            h = generative.observation.mean(generative.decoder(z), rows.x, rows.observed)
-            return update_running(running, log_w, h, used), log_w
-
-        split = lambda a: a.reshape(-1, codes_at_once(autoencoder), *a.shape[1:])  # noqa: E731
-        parts = (split(z), split(log_q), split(used))
-        running, log_w = jax.lax.scan(one_part, rows.running, parts)
-        log_w = jnp.where(used, log_w.reshape(log_q.shape), -jnp.inf)
-        rows = rows._replace(running=running)
-        enough = _enough(rows, autoencoder, n_samples, patience)
-        return running, enough, jnp.moveaxis(z, 0, 1), log_w.T
-
-    def one_group(
-        group: tuple[_Rows, Bool[Array, " B"]],
-    ) -> tuple[Running, Bool[Array, " B"], Array, Array]:
-        rows, enough = group
-        shapes = jax.eval_shape(one_block, rows)[2:]
-        nothing = [jnp.zeros(a.shape, a.dtype) for a in shapes]
-        skip = lambda rows: (rows.running, enough, *nothing)  # noqa: E731
-        return jax.lax.cond(jnp.all(enough), skip, one_block, rows)
-
-    def body(carry: tuple[_Slots, Bool[Array, " B"]]) -> tuple[_Slots, Bool[Array, " B"]]:
-        (rows, kept_z, kept_log_w), enough = carry
-        running, new_enough, z, log_w = _by_group(one_group, (rows, enough))
-        place = jnp.where(enough, last, rows.running.count)
-        put = jax.vmap(lambda a, b, i: jax.lax.dynamic_update_slice_in_dim(a, b, i, 0))
-        running = jax.tree.map(lambda a, b: _select(enough, a, b), rows.running, running)
-        rows = rows._replace(running=running)
-        slots = _Slots(rows, put(kept_z, z, place), put(kept_log_w, log_w, place))
-        return slots, enough | new_enough
-
-    def unfinished(carry: tuple[_Slots, Bool[Array, " B"]]) -> Bool[Array, ""]:
-        return jnp.sum(carry[1] & active) < wanted
-
-    return jax.lax.while_loop(unfinished, body, (slots, ~active))
-
-
-class _Estimates(NamedTuple):
-    """In the order of `Sampled` and `RowReport`."""
-
-    mean: Float[Array, "B S"]
-    standard_error: Float[Array, "B S"]
-    log_mean_weight: Float[Array, " B"]
-    count: Int[Array, " B"]
-    effective_sample_size: Float[Array, " B"]
-    pareto_k: Float[Array, " B"]
-
-
-def _weights_of(slots: _Slots, chosen: Int[Array, " G"]) -> Float[Array, "K G"]:
-    """Log-weights of the codes in some slots; beyond them a slot may hold those of another row."""
-    room = slots.log_w.shape[1] - BLOCK
-    own = jnp.arange(room)[None, :] < slots.rows.running.count[chosen][:, None]
-    return jnp.where(own, slots.log_w[chosen][:, :room], -jnp.inf).T
-
-
-@compiled
-def _estimates(slots: _Slots, chosen: Int[Array, " G"]) -> _Estimates:
-    """What the sums and the weights say of a group of finished rows."""
-    own: Running = jax.tree.map(lambda a: a[chosen], slots.rows.running)
-    return _Estimates(
-        own.mean(),
-        own.standard_error(),
-        own.log_mean_weight(),
-        own.count,
-        own.effective_sample_size(),
-        pareto_k(_weights_of(slots, chosen), own.count),
-    )
-
-
-@compiled
-def _used(
-    slots: _Slots,
-    autoencoder: Autoencoder,
-    product: Callable[[Codes], PyTree],
-    chosen: Int[Array, " G"],
-    unreliable: Bool[Array, " G"],
-) -> PyTree:
-    """What a product makes of the codes of a group of finished rows."""
-    rows = jax.tree.map(lambda a: a[chosen], slots.rows)
-    log_w = _weights_of(slots, chosen)
-    log_w = jnp.where(unreliable[None], smoothed(log_w, rows.running.count), log_w)
-    z = jnp.moveaxis(slots.z[chosen][:, : log_w.shape[0]], 0, 1)
-    key = fold_in(rows.key, jnp.asarray(USE))
-    return product(Codes(autoencoder, z, log_w, rows.x, rows.observed, key))
-
-
 class _Finished:
     """What is known of finished rows, filled in as they finish."""
 
@@ -326,7 +126,7 @@ class _Finished:
         self.count = 0
 
     def add(
-        self, rows: np.ndarray, places: np.ndarray, estimates: _Estimates, *, smooth: bool
+        self, rows: np.ndarray, places: np.ndarray, estimates: Estimates, *, smooth: bool
     ) -> None:
         """Take in some rows of a group."""
         report = self.sampled.report
@@ -346,9 +146,9 @@ class _Finished:
 
 def _fresh(
     x: np.ndarray, observed: np.ndarray, keys: Key[Array, " N"], held: np.ndarray, empty: Running
-) -> _Rows:
+) -> Rows:
     at_least = jnp.asarray(np.zeros(len(held), dtype=np.int32))
-    return _Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty, at_least)
+    return Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty, at_least)
 
 
 def _start(
@@ -358,7 +158,7 @@ def _start(
     keys: Key[Array, " N"],
     settings: SamplingSettings,
     scale: Float[np.ndarray, " S"] | None,
-) -> tuple[_Slots, _Patience]:
+) -> tuple[Slots, Patience]:
     """Slots in which no row has been sampled yet, and when a row will have enough."""
     n_statistics = autoencoder.generative.observation.n_statistics
     n_latent = autoencoder.generative.prior.n_latent
@@ -367,7 +167,7 @@ def _start(
     floats = 2 * (room * (n_latent + 1) + 5 * n_statistics + 2 * x.shape[1])
     n_slots = settings.n_slots(len(x), floats)
     empty = start_running(n_slots, n_statistics)
-    slots = _Slots(
+    slots = Slots(
         _fresh(x, observed, keys, np.zeros(n_slots, dtype=int), empty),
         jnp.asarray(np.zeros((n_slots, room, n_latent), dtype=np.float32)),
         jnp.asarray(np.zeros((n_slots, room), dtype=np.float32)),
@@ -375,7 +175,7 @@ def _start(
     unit = np.ones(n_statistics) if scale is None else scale
     tolerance = -1.0 if settings.tolerance is None else settings.tolerance
     limits = (jnp.asarray(tolerance), jnp.asarray(settings.min_ess))
-    return slots, _Patience(jnp.asarray(unit, dtype=jnp.float32), *limits)
+    return slots, Patience(jnp.asarray(unit, dtype=jnp.float32), *limits)
 
 
 def compile_sampling(
@@ -394,11 +194,11 @@ def compile_sampling(
     slots, patience = _start(autoencoder, x, observed, keys, settings, None)
     n_slots = len(slots.rows.x)
     none = jnp.asarray(np.zeros(n_slots, dtype=bool))
-    slots = slots._replace(rows=_refill(slots.rows, slots.rows, none))
+    slots = slots._replace(rows=refill(slots.rows, slots.rows, none))
     n_samples = settings.n_samples
-    slots, _ = _advance(slots, autoencoder, n_samples, patience, none, jnp.asarray(0))
+    slots, _ = advance(slots, autoencoder, n_samples, patience, none, jnp.asarray(0))
     chosen = jnp.asarray(np.zeros(GROUP, dtype=int))
-    _estimates(slots, chosen)
+    estimate(slots, chosen)
 
 
 def sample_rows(
@@ -447,12 +247,12 @@ def sample_rows(
             held = np.maximum(in_slot, 0)  # an empty slot repeats a row that nobody reads
             fresh = _fresh(x, observed, keys, held, empty)
             new = np.isin(np.arange(n_slots), into)
-            slots = slots._replace(rows=_refill(slots.rows, fresh, jnp.asarray(new)))
+            slots = slots._replace(rows=refill(slots.rows, fresh, jnp.asarray(new)))
         active = in_slot >= 0
         # Rows that have enough wait for a few others, to be looked at together.
         wanted = min(int(active.sum()), max(1, n_slots // GROUP))
         late = deadline is not None and time.monotonic() > deadline
-        slots, enough = _advance(
+        slots, enough = advance(
             slots,
             autoencoder,
             settings.n_samples,
@@ -484,7 +284,7 @@ def sample_rows(
 
 def _finish(
     finished: _Finished,
-    slots: _Slots,
+    slots: Slots,
     autoencoder: Autoencoder,
     places: np.ndarray,
     rows: np.ndarray,
@@ -502,7 +302,7 @@ def _finish(
         others.
     """
     chosen = jnp.asarray(np.resize(places, GROUP))
-    estimates = _estimates(slots, chosen)
+    estimates = estimate(slots, chosen)
     unreliable = np.asarray(estimates.pareto_k)[: len(rows)] > UNRELIABLE
     unreliable &= settings.smooth
     count = np.asarray(estimates.count)[: len(rows)]
@@ -513,6 +313,6 @@ def _finish(
     wanted = np.flatnonzero(~unfinished & (unreliable | (not only_smoothed)))
     if product is not None and len(wanted):
         padded = jnp.asarray(np.resize(unreliable, GROUP))
-        result = _used(slots, autoencoder, product, chosen, padded)
+        result = use_codes(slots, autoencoder, product, chosen, padded)
         finished.add_product(rows[wanted], wanted, result)
     return np.where(unfinished, 2 * count, 0)
