@@ -69,3 +69,4 @@ experiments: setup
 	$(BIN)/python -W ignore experiments/mixed.py
 	$(BIN)/python -W ignore experiments/choices.py
 	$(BIN)/python -W ignore experiments/benchmarked.py
+	$(BIN)/python -W ignore experiments/ceiling.py
