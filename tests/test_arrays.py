@@ -71,3 +71,17 @@ def test_counts_are_refused_by_name():
     require_at_least(1, n_latent=1, n_hidden=3)
     with pytest.raises(SettingsError, match="n_hidden must be at least 1, not 0"):
         require_at_least(1, n_latent=1, n_hidden=0)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(0, "n must be at least 1, not 0"), (2.5, "n must be a whole number, not 2.5"), ("a", "'a'")],
+)
+def test_counts_are_whole_numbers(value, message):
+    with pytest.raises(SettingsError, match=message):
+        require_at_least(1, n=value)
+
+
+def test_cells_too_large_for_single_precision_are_named():
+    with pytest.raises(DataError, match=r"row 1, column 0 is 1e\+20 .* standardise"):
+        as_incomplete([[1.0, 2.0], [1e20, 3.0]])

@@ -1152,6 +1152,20 @@ def test_models_see_all_rows_unless_they_are_bootstrapped(linear):
     assert not np.array_equal(first, second)
 
 
+def test_a_bootstrap_sample_is_one_also_where_columns_are_many():
+    rng = np.random.default_rng(0)
+    observed = rng.random((50, 400)) < 0.05
+    observed[0] = True
+    bootstrapped = make(bootstrap=True)
+    shares = []
+    for seed in range(40):
+        bootstrapped.seed_ = seed
+        rows = bootstrapped._rows_of(0, observed)
+        assert observed[rows].any(axis=0).all()
+        shares.append(len(np.unique(rows)) / 50)
+    assert np.mean(shares) < 0.75  # 0.632, and what columns that no row showed add to it
+
+
 def test_several_models_trained_side_by_side_are_those_trained_alone(trained, monkeypatch):
     frame, _ = trained
     options = {"n_models": 2, "bootstrap": True, "max_steps": 20}

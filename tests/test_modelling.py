@@ -1,8 +1,11 @@
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 
 from miwae.errors import SettingsError
+from miwae.inference.imputation import Quantiles
+from miwae.inference.sampling import RowReport
 from miwae.modelling import ensemble, fitting
 from miwae.modelling.ensemble import TableModel
 from miwae.modelling.fitting import fit_model, update_model
@@ -220,6 +223,18 @@ def test_an_ensemble_averages_its_means_and_shares_its_draws(models):
     assert (lower <= upper).all()
     log_prob = both.log_prob(X, OBSERVED)
     assert np.isfinite(log_prob).all()
+
+
+@pytest.mark.parametrize("level", [0.25, 0.05, 0.02])
+def test_limits_of_an_ensemble_are_the_quantiles_of_its_mixture(models, monkeypatch, level):
+    def normal_quantiles(autoencoder, x, observed, *, levels, **_):
+        cells = np.broadcast_to(stats.norm.ppf(levels)[:, None, None], (len(levels), *x.shape))
+        return Quantiles(cells, RowReport.empty(len(x)))
+
+    monkeypatch.setattr(ensemble, "quantiles", normal_quantiles)
+    lower, upper = asked(models).quantiles(X[:2], OBSERVED[:2], (level, 1 - level))
+    np.testing.assert_allclose(stats.norm.cdf(lower), level, rtol=0.04)
+    np.testing.assert_allclose(lower, -upper, atol=1e-5)
 
 
 def test_too_few_cells_leave_the_model_linear():

@@ -1,11 +1,15 @@
 """The border of the engine: what counts as an incomplete array, and clear errors if not."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Float
 
 from miwae.errors import DataError, SettingsError
 
 __all__ = ["as_incomplete", "require_at_least", "require_trainable"]
+
+LARGEST = 1e15  # whose square, summed over cells, is a number of single precision
 
 
 def as_incomplete(
@@ -47,12 +51,13 @@ def as_incomplete(
         raise DataError(f"observed must be boolean (True = seen), not {seen.dtype}")
     if seen.shape != values.shape:
         raise DataError(f"observed has shape {seen.shape}, but x has shape {values.shape}")
-    bad = seen & ~np.isfinite(values)
+    bad = seen & ~(np.abs(values) <= LARGEST)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise DataError(
-            f"observed cells must be finite: row {row}, column {column} is {values[row, column]}"
-            f" ({int(bad.sum())} such cells); mark them as missing or correct them"
+            f"observed cells must be finite, and no larger than {LARGEST:g}: row {row}, column "
+            f"{column} is {values[row, column]:g} ({int(bad.sum())} such cells); mark them as "
+            "missing, correct them, or standardise the column"
         )
     return values, seen
 
@@ -74,12 +79,14 @@ def require_trainable(observed: Bool[np.ndarray, "N D"], *, columns: bool = True
             )
 
 
-def require_at_least(minimum: int, **settings: int) -> None:
-    """Refuse counts below a minimum, by name.
+def require_at_least(minimum: int, **settings: Any) -> None:
+    """Refuse counts that are no whole numbers, or below a minimum, by name.
 
     Raises:
         SettingsError: names the setting and its value.
     """
     for name, value in settings.items():
+        if not isinstance(value, int | np.integer):
+            raise SettingsError(f"{name} must be a whole number, not {value!r}")
         if value < minimum:
             raise SettingsError(f"{name} must be at least {minimum}, not {value}")

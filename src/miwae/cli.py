@@ -1,4 +1,4 @@
-"""The command line: `miwae impute`, `fit`, `score`, `inspect` and `demo`."""
+"""The command line: `miwae impute`, `fit`, `score`, `inspect`, `benchmark` and `demo`."""
 
 import codecs
 import io

@@ -272,10 +272,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         if not self.bootstrap:
             return np.arange(n_rows)
         rng = np.random.default_rng([self.seed_, member])
-        # Each column has to be seen at least once, so a row that sees it is not left to chance.
-        needed = np.unique([rng.choice(np.flatnonzero(seen)) for seen in observed.T])
-        drawn = rng.integers(n_rows, size=max(n_rows - len(needed), 0))
-        return np.sort(np.concatenate([needed, drawn]))[:n_rows]
+        drawn = rng.integers(n_rows, size=n_rows)
+        # Each column has to be seen at least once: a row that sees it comes on top.
+        unseen = observed[:, ~observed[drawn].any(axis=0)]
+        needed = np.unique([rng.choice(np.flatnonzero(seen)) for seen in unseen.T])
+        return np.sort(np.concatenate([drawn, needed.astype(drawn.dtype)]))
 
     # ------------------------------------------------------------------ imputing
 

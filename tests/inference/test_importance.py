@@ -106,6 +106,15 @@ def test_pareto_k_knows_its_limits():
     assert np.all(importance.pareto_k(jnp.full((500, 2), -3.0)) == 0)
 
 
+@pytest.mark.parametrize("n_samples", [480, 2_000, 10_000])
+@pytest.mark.parametrize("spread", [10.0, 30.0, 100.0, 300.0])
+def test_pareto_k_notices_weights_that_single_precision_cannot_tell(n_samples, spread):
+    log_w = spread * jax.random.normal(jax.random.key(0), (n_samples, 5))
+    assert (importance.pareto_k(log_w) > 1).all()
+    smoothed = functions.smoothed(log_w, jnp.full(5, n_samples))
+    assert np.isfinite(smoothed).all()
+
+
 @pytest.mark.parametrize("cuts", [[50], [10, 20], [1, 2, 49]])
 def test_running_sums_agree_with_all_samples_at_once(cuts):
     running = importance.start_running(4, 3)

@@ -216,6 +216,22 @@ def test_the_mean_of_any_function_is_estimated():
         expectation(WIDE, INCOMPLETE, h=jnp.sum, key=KEY)
 
 
+def test_a_function_need_not_exist_where_the_row_has_no_code():
+    # Its missing cell is far above zero, the codes that fill up a block are not.
+    model = oracle.linear_gaussian(n_features=3, n_latent=1)
+    row = np.array([[*(300 * model.loadings[:2, 0] + model.mean[:2]), np.nan]])
+    sign = np.sign(model.loadings[2, 0])
+    result = expectation(
+        oracle.wide_autoencoder(model),
+        row,
+        h=lambda x: jnp.sqrt(sign * x[2:]),
+        key=KEY,
+        settings=SamplingSettings(n_samples=2_000, tolerance=0.5),
+    )
+    mean = oracle.conditional(model, row, ~np.isnan(row))[0][0, 2]
+    np.testing.assert_allclose(result.mean[0, 0], np.sqrt(sign * mean), rtol=0.05)
+
+
 def test_closed_form_means_have_smaller_errors_than_draws():
     drawn = expectation(WIDE, INCOMPLETE, h=lambda row: row, key=KEY, settings=FIXED)
     closed = impute_single(WIDE, INCOMPLETE, key=KEY, settings=FIXED)

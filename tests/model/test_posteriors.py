@@ -226,10 +226,19 @@ def test_parameters_of_another_width_are_refused(name):
         posterior(kappa).log_prob(jnp.zeros((1, N_ROWS, N_LATENT)))
 
 
-def test_a_mixture_needs_a_multiple_of_its_components():
+def test_a_mixture_needs_a_sample_of_each_component():
     make, kappa = PROPOSALS["mixture_of_student_t"]()
-    with pytest.raises(SettingsError, match="multiple of 3 samples, not 4"):
-        make(kappa).sample(KEY, 4)
+    with pytest.raises(SettingsError, match="3 components needs as many samples, not 2"):
+        make(kappa).sample(KEY, 2)
+
+
+@pytest.mark.parametrize("n_samples", [3, 4, 8, 120])
+def test_any_number_of_draws_of_a_mixture_weighs_as_much_as_the_mixture(n_samples):
+    make, kappa = PROPOSALS["mixture_of_student_t"]()
+    mixture = make(kappa)
+    assert mixture.sample(KEY, n_samples).shape[0] == n_samples
+    # Weights of the mixture for itself: their mean is 1 without any error, as shares add up to 1.
+    np.testing.assert_allclose(np.exp(mixture.log_stratum(n_samples)).mean(0), 1.0, rtol=1e-5)
 
 
 def test_the_draws_of_a_mixture_take_turns_and_carry_the_share_of_their_component():

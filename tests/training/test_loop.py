@@ -15,6 +15,7 @@ from miwae.model.observations import Normal, StudentT
 from miwae.model.posteriors import NormalPosterior
 from miwae.model.priors import VampPrior
 from miwae.training import loop, steps
+from miwae.training.holdout import HeldOutScore
 from miwae.training.loop import fit, fit_stream, refit_amortizer
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import initial_state
@@ -239,6 +240,46 @@ def test_a_run_that_cannot_be_saved_stops_with_an_error(monkeypatch):
         fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
 
 
+def test_a_run_that_was_sent_back_ends_alike_after_an_interruption(monkeypatch, tmp_path):
+    original = loop._steps_of
+
+    def take_steps(settings, state, x, observed, n_steps):
+        new = original(settings)(state, x, observed, n_steps)
+        largest = {6: 0.6, 12: 0.3}.get(int(state.step), 1.0)
+        fails = int(n_steps) > 0 and float(state.step_scale) > largest
+        return new._replace(finite=jnp.asarray(False)) if fails else new
+
+    monkeypatch.setattr(loop, "_steps_of", lambda settings: partial(take_steps, settings))
+    whole = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY)
+    assert sum("went back" in event for event in whole.events) == 2
+    half = dataclasses.replace(SMALL, max_steps=12)
+    path = tmp_path / "run.safetensors"
+    fit(small_autoencoder(), X, OBSERVED, settings=half, key=KEY, checkpoint=path)
+    resumed = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+    assert_equal(whole.state, resumed.state)
+    assert resumed.events == whole.events
+
+
+def test_a_run_that_blows_up_at_once_goes_back_to_its_start():
+    observation = Normal(5)
+    core = linear_core(observation, X, OBSERVED, n_latent=2)
+    start = linear_autoencoder(observation, core, n_hidden=8, n_layers=1, key=KEY)
+    wild = dataclasses.replace(SMALL, learning_rate=3.0, max_rollbacks=20, clip=1e9)
+    result = fit(start, X, OBSERVED, settings=wild, key=KEY)
+    assert "went back and halved the step" in result.events[0]
+    assert "between steps 0 and 6" in result.events[0]
+    assert result.history[0].bound > -100
+
+
+def test_a_first_score_that_is_no_number_is_not_the_one_to_beat():
+    state = initial_state(small_autoencoder(), SMALL, KEY, n_rows=1)
+    for value in (np.nan, -3.0, -2.0):
+        score = HeldOutScore(jnp.asarray(value), jnp.asarray(1.0))
+        state = loop._judged(state, score, SMALL)
+    assert float(state.reference_score) == -2.0
+    assert int(state.waited) == 0
+
+
 def test_real_nan_and_real_divergence_are_noticed():
     bad = eqx.tree_at(
         lambda a: a.generative.decoder.layers[-1].bias, small_autoencoder(), jnp.full(15, jnp.nan)
@@ -270,6 +311,15 @@ def test_online_learning_uses_batches_once_and_of_any_size():
         np.mean([r.bound for r in result.history[i]]) for i in (slice(5), slice(-5, 50))
     )
     assert last > first + 1
+
+
+def test_an_unusual_row_does_not_end_online_learning():
+    state = initial_state(small_autoencoder(), SMALL, KEY, n_rows=1)
+    strange = np.full((1, 5), 500.0)
+    result = fit_stream(state, [X, strange, X], settings=SMALL)
+    assert result.history[1].bound < result.history[0].bound - 50
+    assert np.isfinite(result.history[2].bound)
+    assert result.events == ()
 
 
 def test_a_row_with_nothing_observed_is_refused_in_a_stream():
@@ -340,6 +390,10 @@ def test_data_that_cannot_be_learned_from_are_refused_by_name(x, observed, messa
         ({"input_dropout": 1.0}, "input_dropout must be in"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"schedule": "linear"}, "schedule must be one of constant, cosine"),
+        ({"patience": 0}, "patience must be at least 1"),
+        ({"max_seconds": -1.0}, "max_seconds must be at least 0"),
+        ({"min_improvement": np.nan}, "min_improvement must be at least 0"),
+        ({"divergence": -1.0}, "divergence must be positive"),
     ],
 )
 def test_bad_settings_are_refused_by_name(change, message):

@@ -90,6 +90,11 @@ def weighted_quantile(
     return jnp.take_along_axis(values, place, axis=0)
 
 
+# Of a weight over the tail's cut-off, relative to the largest. Where most of the tail is below,
+# the weights span more than single precision holds, and no shape can be fitted to them.
+SMALLEST_EXCESS = 1e-20
+
+
 def tail_length(n_samples: int) -> int:
     """How many of the largest of so many weights Pareto's k is fitted to."""
     return math.ceil(min(n_samples / 5, 3 * math.sqrt(n_samples)))
@@ -102,7 +107,8 @@ def pareto_k(
 
     Below 0.5 estimates converge fast, up to 0.7 they can be trusted, above 0.7 they cannot: the
     proposal misses a part of the posterior, and more samples will help only slowly. NaN where
-    there are fewer than 25 samples; 0 where all weights are equal.
+    there are no more than 20 samples; 0 where all weights are equal; infinite where a few samples
+    have all the weight that single precision can tell.
 
     Args:
         log_w: log-weights, -inf for samples that do not count.
@@ -144,7 +150,8 @@ def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
     # the first quartile of the tail: excesses are in descending order
     quartile_place = length - jnp.floor(m / 4 + 0.5).astype(int)
     quartile = jnp.take_along_axis(excess, jnp.clip(quartile_place, 0)[:, None], axis=1)[:, 0]
-    quartile = jnp.maximum(quartile, 1e-20)
+    lost = (quartile < SMALLEST_EXCESS) & ~flat
+    quartile = jnp.maximum(quartile, SMALLEST_EXCESS)
     n_grid = 30 + math.isqrt(top.shape[1])
     grid_length = 30 + jnp.floor(jnp.sqrt(m))[:, None]
     grid_place = jnp.arange(1, n_grid + 1, dtype=top.dtype)[None, :]
@@ -163,7 +170,7 @@ def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
     expected = jnp.sum(posterior * theta, axis=1, keepdims=True)
     estimate = mean_log(expected)[:, 0]
     shrunk = (m * estimate + 5) / (m + 10)
-    k = jnp.where(flat, 0.0, jnp.where(length >= 5, shrunk, jnp.nan))
+    k = jnp.where(flat, 0.0, jnp.where(length >= 5, jnp.where(lost, jnp.inf, shrunk), jnp.nan))
     relative_cutoff = jnp.exp(cutoff - top[:, :1])[:, 0]
     return _Tail(k, -estimate / expected[:, 0], relative_cutoff, length, flat)
 

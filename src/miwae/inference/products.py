@@ -75,13 +75,16 @@ class WeightedMeans(eqx.Module):
 
         def add(sums: Array, block: tuple[Array, Array, Array]) -> tuple[Array, None]:
             z, w, number = block
-            h = self.statistic(_block(codes, z, number)) - centre[None]
             w = w[..., None]
+            # Where there is no code of the row, nobody knows whether the statistic exists.
+            h = jnp.where(w > 0, self.statistic(_block(codes, z, number)) - centre[None], 0.0)
             terms = [w * h, w**2 * h, w**2 * h**2]
             return sums + jnp.stack([jnp.sum(term, axis=0) for term in terms]), None
 
         # Sums of squares cancel unless they are taken near the mean.
-        centre = jnp.mean(self.statistic(_block(codes, z[0], numbers[0])), axis=0)
+        used = weights[0][..., None] > 0
+        first = jnp.where(used, self.statistic(_block(codes, z[0], numbers[0])), 0.0)
+        centre = jnp.sum(first, axis=0) / jnp.maximum(jnp.sum(used, axis=0), 1)
         start = jnp.zeros((3, *centre.shape))
         mean, w2h, w2h2 = jax.lax.scan(add, start, (z, weights, numbers))[0]
         w2 = jnp.sum(weights**2, axis=(0, 1))[:, None]

@@ -37,6 +37,15 @@ __all__ = [
 ]
 
 
+def _require_dimension(n_latent: int, **parts: AbstractPrior | AbstractPosterior | None) -> None:
+    """Refuse a prior or a posterior of codes of another dimension, by name."""
+    for name, part in parts.items():
+        if part is not None and part.n_latent != n_latent:
+            raise SettingsError(
+                f"the {name} has codes of dimension {part.n_latent}, but n_latent is {n_latent}"
+            )
+
+
 def dense_autoencoder(
     observation: AbstractObservation,
     *,
@@ -67,6 +76,8 @@ def dense_autoencoder(
         key: for the initial weights.
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
+    require_at_least(0, n_layers=n_layers)
+    _require_dimension(n_latent, prior=prior, posterior=posterior)
     posterior = StudentTPosterior(n_latent) if posterior is None else posterior
     key_e, key_d = jax.random.split(key)
     shape = {
@@ -122,6 +133,7 @@ def convolutional_autoencoder(
         key: for the initial weights.
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
+    _require_dimension(n_latent, prior=prior, posterior=posterior)
     image = ImageShape(*shape)
     n_blocks = _blocks(observation, image.n_features, f"an image of {image}")
     posterior = NormalPosterior(n_latent) if posterior is None else posterior
@@ -165,6 +177,7 @@ def recurrent_autoencoder(
         key: for the initial weights.
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden, n_steps=n_steps)
+    _require_dimension(n_latent, prior=prior, posterior=posterior)
     n_features, left = divmod(observation.n_features, n_steps)
     if left:
         raise SettingsError(

@@ -11,6 +11,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flowjax.distributions import Transformed
 from jaxtyping import Array, Float, Key
 from paramax import unwrap
@@ -176,9 +177,9 @@ class EllipticalStudentT(AbstractProposal):
 
 
 class Mixture(AbstractProposal):
-    """A mixture with stratified sampling: each component gives the same number of samples.
+    """A mixture with stratified sampling: each component gives as many samples, or one more.
 
-    The weight of a sample from component c is multiplied by its share pi_c over 1/C, so that the
+    The weight of a sample from component c is multiplied by its share pi_c over K_c/K, so that the
     mean of the weights stays an unbiased estimate of p(x_obs), and the shares can be learned
     although the choice of a component has no gradient (Morningstar et al., 2021).
     """
@@ -189,17 +190,16 @@ class Mixture(AbstractProposal):
     def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
         """The draws of the components in turn: 0, 1, ..., C - 1, 0, 1, ..."""
         count = len(self.components)
-        if n_samples % count:
+        if n_samples < count:
             raise SettingsError(
-                f"a mixture of {count} components needs a multiple of {count} samples, "
-                f"not {n_samples}"
+                f"a mixture of {count} components needs as many samples, not {n_samples}"
             )
         keys = split_key(key, count)
+        rounds = -(-n_samples // count)
         draws = [
-            component.sample(k, n_samples // count)
-            for component, k in zip(self.components, keys, strict=True)
+            component.sample(k, rounds) for component, k in zip(self.components, keys, strict=True)
         ]
-        return jnp.stack(draws, axis=1).reshape(n_samples, *draws[0].shape[1:])
+        return jnp.stack(draws, axis=1).reshape(-1, *draws[0].shape[1:])[:n_samples]
 
     def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
         """The density of the mixture."""
@@ -207,9 +207,10 @@ class Mixture(AbstractProposal):
         return jax.nn.logsumexp(terms + self.log_shares.T[:, None, :], axis=0)
 
     def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
-        """`log(pi_c C)` for the component c of each draw."""
-        count = len(self.components)
-        return jnp.tile(self.log_shares.T + math.log(count), (n_samples // count, 1))
+        """`log(pi_c K / K_c)` for the component c of each draw, which has K_c of the K."""
+        component = np.arange(n_samples) % len(self.components)
+        log_given = np.log(np.bincount(component) / n_samples).astype(np.float32)
+        return self.log_shares.T[component] - log_given[component][:, None]
 
     def of_rows(self, rows: slice) -> "Mixture":
         """Of each component."""

@@ -160,9 +160,11 @@ class TableModel:
         """Quantiles of each missing cell, of the members' mixture."""
         settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
         several = len(self.autoencoders) > 1
-        # A mixture's quantiles are those of its members' pooled quantiles on a fine grid.
+        # A mixture's quantiles are those of its members' pooled quantiles, each of which stands
+        # for an equal share; no finer than the codes are many.
         fine = max(200, int(4 / min(min(level, 1 - level) for level in levels)))
-        asked = tuple(i / fine for i in range(1, fine)) if several else levels
+        fine = min(fine, max(200, self.n_samples))
+        asked = tuple((i + 0.5) / fine for i in range(fine)) if several else levels
         out = np.empty((len(levels), *x.shape), dtype=np.float32)
         for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
             parts = self._of_each(
@@ -182,7 +184,9 @@ class TableModel:
                 len(x),
             )
             pooled = np.concatenate(parts)
-            out[:, rows] = np.quantile(pooled, levels, axis=0) if several else pooled
+            out[:, rows] = (
+                np.quantile(pooled, levels, axis=0, method="hazen") if several else pooled
+            )
         return out
 
     def log_prob(

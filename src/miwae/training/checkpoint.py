@@ -151,23 +151,33 @@ def save_checkpoint(
     path: str | Path,
     state: TrainingState,
     settings: TrainingSettings,
-    history: Sequence[Sequence[Any]],
+    run: tuple[Sequence[Sequence[Any]], Sequence[Any]],
     fingerprint: str,
 ) -> None:
-    """Write a training state, its settings, its history, and what tells its data and key."""
+    """Write a training state, its settings, its history with what guards it, and whose it is.
+
+    Args:
+        path: the file.
+        state: of the run.
+        settings: of the run.
+        run: the history, and what the run has to remember besides its state.
+        fingerprint: tells its data and key.
+    """
+    history, memory = run
     header = {
         "kind": "checkpoint",
         "fingerprint": fingerprint,
         "settings": dataclasses.asdict(settings),
         "history": [list(record) for record in history],
+        "memory": list(memory),
     }
     save_tree(path, state, header)
 
 
 def load_checkpoint(
     path: str | Path, like: TrainingState, settings: TrainingSettings, fingerprint: str
-) -> tuple[TrainingState, list[list[Any]]]:
-    """Read a training state and its history.
+) -> tuple[TrainingState, tuple[list[list[Any]], list[Any]]]:
+    """Read a training state, its history, and what the run has to remember.
 
     Raises:
         FileFormatError: the file is of another kind, model or run.
@@ -191,4 +201,4 @@ def load_checkpoint(
                 f"{path} was written with {name}={saved.get(name)!r}, but this run has "
                 f"{name}={own[name]!r}: use the same settings, or another file"
             )
-    return state, header["history"]
+    return state, (header["history"], header["memory"])

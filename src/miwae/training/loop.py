@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -133,7 +133,7 @@ def _judged(
     is_best = float(value) > float(state.best_score)
     reference = float(state.reference_score)
     margin = settings.min_improvement * abs(reference)
-    improved = reference == -np.inf or float(value) > reference + margin
+    improved = float(value) > (reference if reference == -np.inf else reference + margin)
     return eqx.tree_at(
         where,
         state,
@@ -147,14 +147,26 @@ def _judged(
 
 
 class _Guard:
-    """Sends a run back to its last good state, a bounded number of times."""
+    """Sends a run back to its last good state, a bounded number of times.
 
-    def __init__(self, settings: TrainingSettings, cells_per_row: float) -> None:
+    Args:
+        settings: of the run.
+        cells_per_row: by which its bound may fall; infinite for a stream, where a batch may be
+            unlike all others.
+        memory: what an interrupted run remembers, from `memory`.
+    """
+
+    def __init__(
+        self, settings: TrainingSettings, cells_per_row: float, memory: Sequence[Any] = ()
+    ) -> None:
         self.settings = settings
         self.allowed_fall = settings.divergence * cells_per_row
-        self.best = -np.inf
-        self.rollbacks = 0
-        self.events: list[str] = []
+        self.best, self.rollbacks, self.events = memory or (-math.inf, 0, [])
+
+    @property
+    def memory(self) -> tuple[float, int, list[str]]:
+        """The best bound so far, how often the run was sent back, and what was said of that."""
+        return self.best, self.rollbacks, self.events
 
     def is_good(self, new: Advanced) -> bool:
         """All is finite, and the bound has not fallen too far below its best."""
@@ -163,6 +175,8 @@ class _Guard:
     def accept(self, good: TrainingState, new: Advanced) -> TrainingState | None:
         """The new state, or None if `retry(good)` has to take its place."""
         bound = float(new.bound)
+        if self.best == -math.inf and math.isfinite(float(new.first)):
+            self.best = float(new.first)
         if self.is_good(new):
             self.best = max(self.best, bound)
             return new.state
@@ -231,9 +245,9 @@ def fit(
     evaluation, remaining = _evaluation(values, seen, settings, rng, key_score, copies_of)
     state = initial_state(autoencoder, settings, key_state, len(values))
     fingerprint = _fingerprint(values, seen, key)
-    state, history = _resumed(checkpoint, state, settings, fingerprint)
+    state, history, memory = _resumed(checkpoint, state, settings, fingerprint)
     report = callback or (lambda progress: None)
-    guard = _Guard(settings, remaining.sum() / len(values))
+    guard = _Guard(settings, remaining.sum() / len(values), memory)
     before = history[-1].seconds if history else 0.0
     start = time.monotonic()
     elapsed = lambda: before + time.monotonic() - start  # noqa: E731
@@ -275,7 +289,8 @@ def fit(
             state = _judged(accepted, score, settings)
             history.append(record(float(new.bound), score))
             if checkpoint is not None:
-                save_checkpoint(checkpoint, state, settings, history, fingerprint)
+                run = (history, guard.memory)
+                save_checkpoint(checkpoint, state, settings, run, fingerprint)
             report(Progress("training", int(state.step), settings.max_steps, history[-1]))
     events = [*guard.events, stop]
     if evaluation is not None and settings.finish > 0:
@@ -356,17 +371,17 @@ def _resumed(
     state: TrainingState,
     settings: TrainingSettings,
     fingerprint: str,
-) -> tuple[TrainingState, list[Record]]:
-    """The state and the history of a checkpoint, if there is one."""
+) -> tuple[TrainingState, list[Record], Sequence[Any]]:
+    """The state, the history and the guard's memory of a checkpoint, if there is one."""
     if checkpoint is None or not Path(checkpoint).exists():
-        return state, []
-    state, saved = load_checkpoint(checkpoint, state, settings, fingerprint)
+        return state, [], ()
+    state, (saved, memory) = load_checkpoint(checkpoint, state, settings, fingerprint)
     if int(state.step) > settings.max_steps:
         raise FileFormatError(
             f"{checkpoint} is of step {int(state.step)}, beyond max_steps "
             f"({settings.max_steps}): allow more steps, or use another file"
         )
-    return state, [Record(*record) for record in saved]
+    return state, [Record(*record) for record in saved], memory
 
 
 def _fingerprint(x: np.ndarray, observed: np.ndarray, key: Key[Array, ""]) -> str:
@@ -454,13 +469,12 @@ def fit_stream(
     """
     history: list[Record] = []
     report = callback or (lambda progress: None)
-    guard: _Guard | None = None
+    guard = _Guard(settings, math.inf)
     start = time.monotonic()
     for incoming in batches:
         x, observed = incoming if isinstance(incoming, tuple) else (incoming, None)
         values, seen = check_data(state.autoencoder, x, observed)
         require_trainable(seen, columns=False)
-        guard = guard or _Guard(settings, float(seen.sum() / len(values)))
         bounds = []
         for first in range(0, len(values), settings.batch_size):
             rows = slice(first, first + settings.batch_size)
@@ -476,7 +490,7 @@ def fit_stream(
         history.append(Record(int(state.step), float(np.mean(bounds)), None, None, scale, seconds))
         report(Progress("training", int(state.step), settings.max_steps, history[-1]))
     state = _judged(state, None, settings)
-    return Fitted(state.best, state, tuple(history), tuple(guard.events if guard else ()))
+    return Fitted(state.best, state, tuple(history), tuple(guard.events))
 
 
 def _padded(x: np.ndarray, observed: np.ndarray, n_rows: int) -> Batch:

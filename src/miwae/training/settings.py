@@ -131,6 +131,14 @@ class TrainingSettings:
             raise SettingsError(f"learning_rate must be positive, not {self.learning_rate}")
         if not self.clip > 0:
             raise SettingsError(f"clip must be positive, not {self.clip}")
+        if not self.divergence > 0:
+            raise SettingsError(f"divergence must be positive, not {self.divergence}")
+        if not self.min_improvement >= 0:
+            raise SettingsError(f"min_improvement must be at least 0, not {self.min_improvement}")
+        if self.max_seconds is not None and not self.max_seconds >= 0:
+            raise SettingsError(f"max_seconds must be at least 0 or None, not {self.max_seconds}")
+        if self.patience is not None:
+            require_at_least(1, patience=self.patience)
 
 
 def _require_one_of(names: tuple[str, ...], **settings: str) -> None:

@@ -38,6 +38,7 @@ class Advanced(NamedTuple):
     """A state some steps later, the mean bound on the way, and whether all is still finite."""
 
     state: TrainingState
+    first: Float[Array, ""]  # the bound of the first step's batch, before that step
     bound: Float[Array, ""]
     finite: Bool[Array, ""]
 
@@ -199,22 +200,24 @@ def advance(
     arrays, static = eqx.partition(state, eqx.is_array)
 
     def body(
-        _: Int[Array, ""], carry: tuple[PyTree, Float[Array, ""]]
-    ) -> tuple[PyTree, Float[Array, ""]]:
-        state = eqx.combine(carry[0], static)
+        i: Int[Array, ""], carry: tuple[PyTree, Float[Array, ""], Float[Array, ""]]
+    ) -> tuple[PyTree, Float[Array, ""], Float[Array, ""]]:
+        arrays, first, total = carry
+        state = eqx.combine(arrays, static)
         order, rows = _next_rows(state, batch_size)
         state = eqx.tree_at(lambda s: s.order, state, order)
         state, bound = _step(state, Batch(x[rows], observed[rows], row_weights), settings)
-        return eqx.filter(state, eqx.is_array), carry[1] + bound
+        return eqx.filter(state, eqx.is_array), jnp.where(i == 0, bound, first), total + bound
 
-    arrays, total = jax.lax.fori_loop(0, n_steps, body, (arrays, jnp.zeros(())))
+    nothing = jnp.zeros(())
+    arrays, first, total = jax.lax.fori_loop(0, n_steps, body, (arrays, nothing, nothing))
     state = eqx.combine(arrays, static)
     bound = total / n_steps
-    return Advanced(state, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
+    return Advanced(state, first, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
 
 
 @compiled
 def step_on(state: TrainingState, batch: Batch, settings: TrainingSettings) -> Advanced:
     """Take one step on a batch that is given and need not come back."""
     state, bound = _step(state, batch, settings)
-    return Advanced(state, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
+    return Advanced(state, bound, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
