@@ -788,12 +788,93 @@ def test_absent_categories_are_no_problem(words):
     assert same_bits(imputer.transform(as_category)["x"], imputer.transform(only)["x"])
 
 
-def test_a_category_that_the_column_does_not_declare_is_named(words):
+def test_categories_that_a_few_rows_lack_are_added_whichever_is_imputed(words):
     _, imputer = words
-    declared = pd.CategoricalDtype(["a", "b"])
+    for cells, x in (([None, "b"], [8.0, 1.0]), ([None, "b"], [0.0, 1.0]), ([None], [8.0])):
+        new = pd.DataFrame({"word": pd.Series(cells, dtype="category"), "x": x})
+        completed = imputer.transform(new)["word"]
+        declared = new["word"].cat.categories.tolist()
+        added = [level for level in ("a", "b", "c") if level not in declared]
+        assert completed.cat.categories.tolist() == declared + added
+        assert completed.iloc[0] == ("c" if x[0] == 8.0 else "a")
+
+
+def test_a_category_without_a_place_in_the_order_is_named(words):
+    _, imputer = words
+    declared = pd.CategoricalDtype(["a", "b"], ordered=True)
     new = pd.DataFrame({"word": pd.Series([None], dtype=declared), "x": [8.0]})
     with pytest.raises(DataError, match="'c' is not among the categories of column 'word'"):
         imputer.transform(new)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pd.DataFrame([{"word": float("nan"), "x": 8.0}]),
+        pd.DataFrame([{"word": None, "x": 8.0}]),
+        pl.DataFrame([{"word": None, "x": 8.0}]),
+        pa.table({"word": pa.nulls(1), "x": [8.0]}),
+    ],
+    ids=["floats", "objects", "polars", "pyarrow"],
+)
+def test_a_row_without_a_word_is_completed_whatever_its_type(words, row):
+    _, imputer = words
+    assert list(imputer.transform(row)["word"]) in (["c"], [pa.scalar("c")])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_numbers_and_times_without_a_type_are_completed(library):
+    days = pd.Series(pd.date_range("2024-01-01", periods=40, freq="D"))
+    frame = pd.DataFrame({"t": days.where(days.index % 4 > 0), "x": np.arange(40.0)})
+    imputer = make().fit(frame)
+    row = {
+        "pandas": pd.DataFrame({"t": [None], "x": [None]}),
+        "polars": pl.DataFrame({"t": [None], "x": [None]}),
+        "pyarrow": pa.table({"t": pa.nulls(1), "x": pa.nulls(1)}),
+    }[library]
+    completed = imputer.transform(row)
+    frame_out = completed if library == "pandas" else completed.to_pandas()
+    assert frame_out.notna().all(axis=None)
+    assert abs((frame_out["t"].iloc[0] - days.mean()).days) < 10
+
+
+def test_what_a_masked_array_masks_is_missing():
+    rows = np.array([[1, 2], [-999, 4], [5, 6]] * 20)
+    completed = make().fit_transform(np.ma.masked_equal(rows, -999))
+    plain = make().fit_transform(np.where(rows == -999, np.nan, rows))
+    assert np.array_equal(completed, plain)
+
+
+def test_a_fit_that_fails_leaves_the_imputer_as_it_was(words):
+    frame, _ = words
+    new = make(device="no such device")
+    with pytest.raises(SettingsError, match="no such device"):
+        new.fit(frame)
+    with pytest.raises(NotFittedError):
+        new.transform(frame)
+    assert not hasattr(new, "n_features_in_")
+    fitted = make().fit(frame)
+    before, events = fitted.transform(frame), list(fitted.events_)
+    fitted.set_params(device="no such device")
+    with pytest.raises(SettingsError, match="no such device"):
+        fitted.fit(frame[["x"]])
+    fitted.set_params(device=None)
+    pd.testing.assert_frame_equal(fitted.transform(frame), before)
+    assert fitted.events_ == events
+
+
+def test_a_fit_that_is_interrupted_leaves_the_imputer_as_it_was(words, monkeypatch):
+    frame, _ = words
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("miwae.imputer.fit_model", interrupted)
+    new = make()
+    with pytest.raises(KeyboardInterrupt):
+        new.fit(frame)
+    with pytest.raises(NotFittedError):
+        new.transform(frame)
 
 
 @pytest.mark.parametrize(
@@ -814,7 +895,7 @@ def test_another_type_than_learned_is_refused(words, word, x, message):
 
 def test_an_empty_column_of_another_type_is_named(words):
     with pytest.raises(DataError, match="'word' was learned as categorical from text"):
-        words[1].transform(pd.DataFrame({"word": [np.nan], "x": [8.0]}))
+        words[1].transform(pd.DataFrame({"word": pd.array([None], "Float64"), "x": [8.0]}))
 
 
 def test_names_of_things_stay_missing_and_that_is_told():
@@ -1728,14 +1809,15 @@ def test_a_single_row_of_text_is_completed_as_the_table_was_written(dated):
     assert n == "2"
 
 
-@pytest.mark.parametrize("nothing", [np.nan, None])
-def test_times_are_not_filled_into_a_column_of_another_type(nothing):
+@pytest.mark.parametrize("dtype", ["Float64", "boolean", "timedelta64[ns]"])
+def test_times_are_not_filled_into_a_column_of_another_type(dtype):
     when = pd.to_datetime(["2024-01-01", "2024-01-05", None, "2024-01-09"])
     imputer = make().fit(pd.DataFrame({"when": when, "x": [1.0, 2.0, 2.5, 3.0]}))
     with pytest.raises(DataError, match="'when' was learned as datetime.*convert it to instants"):
-        imputer.transform(pd.DataFrame({"when": [nothing], "x": [2.0]}))
-    completed = imputer.transform(pd.DataFrame({"when": [pd.NaT], "x": [2.0]}))
-    assert completed["when"].dt.year.tolist() == [2024]
+        imputer.transform(pd.DataFrame({"when": pd.Series([None], dtype=dtype), "x": [2.0]}))
+    for nothing in (pd.NaT, None, np.nan):
+        completed = imputer.transform(pd.DataFrame({"when": [nothing], "x": [2.0]}))
+        assert completed["when"].dt.year.tolist() == [2024]
 
 
 DAYS_AND_SPANS = {

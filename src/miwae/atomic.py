@@ -58,10 +58,15 @@ def require_directory(path: str) -> None:
     """Find out, before long work, whether its result can be put there at all.
 
     Raises:
-        MiwaeError: there is no such directory, or it may not be written to.
+        MiwaeError: there is no such directory, or it is none for files, or it or the file may not
+            be written to.
     """
+    if os.path.isdir(path):
+        raise MiwaeError(f"cannot write {path}: it is a directory: name a file in it")
     if os.path.exists(path) and not os.path.isfile(path):
-        return  # a device, a pipe, or what writing will refuse
+        return  # a device or a pipe
+    if os.path.isfile(path) and not os.access(path, os.W_OK):
+        raise MiwaeError(f"cannot write {path}: the file is read-only")
     directory = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(directory):
         raise MiwaeError(f"cannot write {path}: No such file or directory: {directory}")

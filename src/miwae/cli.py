@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -271,11 +271,16 @@ def score(
     """Estimate the log-density of the observed cells of each row: low ones are unusual."""
     say = Speaker(as_json=as_json, quiet=quiet, to_stdout=output != "-")
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
+    require_writable(_scores_as_table([0.0]), output)
     imputer = _loaded(model, _marks(na), say, None)
     scores = imputer.score_samples(table)
-    lines = "log_density\n" + "".join(f"{value:.6f}\n" for value in scores)
-    write_table(read_text(lines.encode()), output)
+    write_table(_scores_as_table(scores), output)
     say.scored(scores, imputer.events_, output)
+
+
+def _scores_as_table(scores: Iterable[float]) -> AbstractTable:
+    lines = "log_density\n" + "".join(f"{value:.6f}\n" for value in scores)
+    return read_text(lines.encode())
 
 
 @app.command()

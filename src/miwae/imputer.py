@@ -159,10 +159,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             y: ignored, as in all of scikit-learn's transformers.
         """
         deadline = self._deadline()
-        table, columns = self._read(X, reset=True)
-        encoded = self._start(columns)
-        with self._device(), self._progress() as progress:
-            self._train(encoded, deadline, progress)
+        with self._all_or_nothing():
+            table, columns = self._read(X, reset=True)
+            encoded = self._start(columns)
+            with self._device(), self._progress() as progress:
+                self._train(encoded, deadline, progress)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
@@ -175,12 +176,17 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             X: an incomplete table with the same columns.
             y: ignored.
         """
+        with self._all_or_nothing():
+            self._learn_more(X)
+        return self
+
+    def _learn_more(self, X: Any) -> None:
         first = not hasattr(self, "schema_")
         table, columns = self._read(X, reset=first)
         encoded = self._start(columns) if first else self._encode(columns)
         trainable = encoded.observed.any(axis=1)
         if not encoded.x.shape[1] or not trainable.any():
-            return self
+            return
         with self._device(), self._progress() as progress:
             if not self.models_:
                 self._train(encoded, None, progress, max_steps=1)
@@ -198,7 +204,17 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         self.events_ += [
             event for model in self.models_ for event in model.events if event not in self.events_
         ]
-        return self
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Whatever goes wrong, an interruption too, leaves the imputer as it was."""
+        before = {k: list(v) if isinstance(v, list) else v for k, v in vars(self).items()}
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def _start(self, columns: Sequence[Column]) -> Encoded:
         """What can be said before training; everything fitted before is forgotten."""
@@ -558,12 +574,25 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 f"(shape=({table.n_rows}, {len(table.names)})) while a minimum of 1 is required."
             )
         columns = [table.column(i, self._missing_values()) for i in range(len(table.names))]
-        return table, columns if reset else self._as_learned(table, columns)
+        return (table, columns) if reset else self._as_learned(table, columns)
 
-    def _as_learned(self, table: AbstractTable, columns: list[Column]) -> list[Column]:
-        """As what was learned, where in these rows it may look like something else."""
+    def _as_learned(
+        self, table: AbstractTable, columns: list[Column]
+    ) -> tuple[AbstractTable, list[Column]]:
+        """As what was learned, where in these rows it may look like something else, or nothing."""
         missing = self._missing_values()
-        return [
+        empty = {
+            i: known.storage
+            for i, (known, column) in enumerate(zip(self.schema_.columns, columns, strict=True))
+            if not column.n_observed and known.kind not in ("empty", "identifier")
+        }
+        if empty:
+            table = table.with_types(empty)
+            columns = [
+                table.column(i, missing) if i in empty else column
+                for i, column in enumerate(columns)
+            ]
+        return table, [
             table.as_learned(i, known.storage, specimen, missing)
             if column.storage != known.storage or not column.n_observed
             else column
@@ -679,5 +708,8 @@ def _is_frame(X: Any) -> bool:
 
 def _as_array(X: Any) -> np.ndarray:
     """Arrays, lists of lists, and what scikit-learn takes for an array."""
+    if isinstance(X, np.ma.MaskedArray):  # of which scikit-learn would take what is masked
+        numbers = np.issubdtype(X.dtype, np.number) or X.dtype == np.bool_
+        X = np.ma.filled(X.astype(np.float64 if numbers else object), np.nan)
     keep_dtype: Any = None
     return np.asarray(check_array(X, dtype=keep_dtype, ensure_all_finite=False))

@@ -164,7 +164,16 @@ def test_ordinary_columns_raise_no_question(values):
 )
 def test_text_that_people_take_for_something_else_is_pointed_at(cells, what):
     (hint,) = hints(cells)
-    assert hint.startswith(f"column 'a' is read as text, but {min(cells)!r} looks like a {what}: ")
+    assert hint.startswith(f"column 'a' is read as text, but {min(cells)!r} looks like a {what}")
+
+
+def test_a_stray_word_among_numbers_is_pointed_at():
+    numbers = [f"{i}.5" for i in range(30)]
+    (hint,) = hints([*numbers, "not known", "not known"])
+    assert hint.startswith("column 'a' is read as text because of 'not known' (2 cells); all oth")
+    assert "--na 'not known'" in hint
+    assert hints([*numbers[:5], "not known"]) == ()  # too few to tell
+    assert hints([*numbers, "a", "b", "c", "d"]) == ()  # no strays any more
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ def unfilled(known: ColumnSchema, column: Column, *, keep_empty: bool) -> str | 
     """What to say of a column that is not completed, if it is none."""
     n_missing = int(column.missing.sum())
     if known.kind == "identifier" and n_missing:
-        remedy = "; give its kind to have it imputed" if column.n_observed else ""
+        modelled = column.n_observed and column.storage != "other"
+        remedy = "; give its kind to have it imputed" if modelled else ""
         return (
             f"column {known.name!r} is not modelled: its {n_missing} missing cells stay "
             f"missing{remedy}"

@@ -68,6 +68,7 @@ class Fill:
         lower: no number may be below, however it is rounded.
         upper: no number may be above.
         storage: what the values are, for columns whose other cells do not tell; None if unknown.
+        levels: all that the values could have been, of text and categories.
     """
 
     rows: Int[np.ndarray, " H"]
@@ -75,6 +76,7 @@ class Fill:
     lower: float = -np.inf
     upper: float = np.inf
     storage: Storage | None = None
+    levels: tuple[Any, ...] = ()
 
 
 class AbstractTable(abc.ABC):
@@ -127,6 +129,14 @@ class AbstractTable(abc.ABC):
             missing_values: as for `column`.
         """
         return self.column(position, missing_values)
+
+    def with_types(self, storages: Mapping[int, str]) -> "AbstractTable":
+        """With a type for columns that have no value, and so only the type that nothing has.
+
+        Args:
+            storages: what such columns would hold, by position; those with a type keep it.
+        """
+        return self
 
     def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
         """Where `fill` leaves the cells of a column as they are, by what these are, in words."""

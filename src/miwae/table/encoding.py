@@ -255,5 +255,6 @@ def fills_of(
             lower=-np.inf if known.lower is None else known.lower,
             upper=np.inf if known.upper is None else known.upper,
             storage=known.storage,
+            levels=known.levels,
         )
     return fills

@@ -2,6 +2,7 @@
 
 import calendar
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,9 @@ SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 
 _FOR_PEOPLE = re.compile(
     r"[+\-\u2212]?[$€£¥]?\s?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:[.,'\s]\d{3})+)(?:[.,]\d+)?\s?[%$€£¥]?"
 )
+# Words among so many times as many numbers, each counted once, are strays.
+MOST_STRAY, MANY_NUMBERS = 3, 10
+
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})")
 
 
@@ -151,14 +155,38 @@ def _suspicious(column: Column) -> list[str]:
 def _unread(column: Column, known: ColumnSchema) -> list[str]:
     """Text that people take for numbers or dates, unless they said what it is."""
     levels = [level.strip() for level in column.levels if isinstance(level, str)]
-    if not levels or not column.storage == known.storage == "text" or known.reason == "as told":
+    if (
+        not levels
+        or len(levels) < len(column.levels)
+        or not column.storage == known.storage == "text"
+        or known.reason == "as told"
+    ):
         return []
     start = f"column {column.name!r} is read as text, but {levels[0]!r} looks like "
     if all(map(_FOR_PEOPLE.fullmatch, levels)) and not all(map(str.isdecimal, levels)):
         return [start + "a number: make all cells plain numbers (1234.5) to have it modelled so."]
     if all(map(_DATE.fullmatch, levels)):
-        return [start + "a date: write all cells alike (2024-12-31) to have it modelled so."]
-    return []
+        return [
+            start + "a date, whose order of day and month or whose century cannot be told for "
+            "sure: write all cells as 2024-12-31 to have it modelled so."
+        ]
+    return _stray_words(column)
+
+
+def _stray_words(column: Column) -> list[str]:
+    """A few words that keep a column of numbers from being read as such."""
+    is_word = np.array([not _FOR_PEOPLE.fullmatch(level.strip()) for level in column.levels])
+    n_words = int(is_word.sum())
+    if not 0 < n_words <= MOST_STRAY or len(is_word) < MANY_NUMBERS * n_words:
+        return []
+    words = [level for level, strange in zip(column.levels, is_word, strict=True) if strange]
+    n_cells = int(is_word[column.values[~column.missing].astype(int)].sum())
+    options = " ".join(f"--na {shlex.quote(word)}" for word in words)
+    return [
+        f"column {column.name!r} is read as text because of {', '.join(map(repr, words))} "
+        f"({n_cells} {'cell' if n_cells == 1 else 'cells'}); all others look like numbers. If "
+        f"that means 'missing', say so: {options} (in Python: missing_values)."
+    ]
 
 
 def _compact(column: Column, known: ColumnSchema) -> list[str]:

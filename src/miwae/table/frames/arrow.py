@@ -251,6 +251,26 @@ class ArrowTable(AbstractTable):
         array = self._table.column(position)
         return read_arrow(array, self.names[position], missing_values, str(array.type))
 
+    def with_types(self, storages: Mapping[int, str]) -> "ArrowTable":
+        """Columns of type null get one that can hold something."""
+        import pyarrow as pa
+
+        types: dict[str, Any] = {
+            "number": pa.float64(),
+            "boolean": pa.bool_(),
+            "text": pa.string(),
+            "category": pa.string(),
+            "time": pa.timestamp("us"),
+            "duration": pa.duration("us"),
+            "clock": pa.time64("us"),
+        }
+        table = self._table
+        for position, storage in storages.items():
+            if pa.types.is_null(table.column(position).type) and storage in types:
+                typed = table.column(position).cast(types[storage])
+                table = table.set_column(position, self.names[position], typed)
+        return ArrowTable(table)
+
     def fill(self, fills: Mapping[int, Fill]) -> "ArrowTable":
         """A copy with some cells replaced, and the same schema."""
         table = self._table

@@ -104,6 +104,7 @@ def _filled(series: Any, fill: Fill, name: str) -> Any:
     elif isinstance(dtype, pd.ArrowDtype):
         array = pd.arrays.ArrowExtensionArray(fill_arrow(_chunked(series), fill, name))
     elif isinstance(dtype, pd.CategoricalDtype):
+        dtype = _with_levels(dtype, fill)
         codes = series.cat.codes.to_numpy().astype(np.int64)
         codes[fill.rows] = codes_of(fill.values, dtype.categories.tolist(), name)
         array = pd.Categorical.from_codes(codes, dtype=dtype)
@@ -112,6 +113,22 @@ def _filled(series: Any, fill: Fill, name: str) -> Any:
         array[fill.rows] = pd.array(_in_dtype(series, fill.values, name), dtype=dtype)
     # The type is named, or objects that are all text would become text.
     return pd.Series(array, index=series.index, dtype=dtype)
+
+
+def _with_levels(dtype: Any, fill: Fill) -> Any:
+    """With the levels that were learned, after those of a few rows that happened to lack some.
+
+    All of them, so that the type does not depend on which of them is drawn. Where levels have an
+    order, it is not known where others belong.
+    """
+    import pandas as pd
+
+    known = dtype.categories.tolist()
+    lacking = [level for level in fill.levels if level not in known]
+    if dtype.ordered or not lacking:
+        return dtype
+    kind = dtype.categories.dtype if known else None
+    return pd.CategoricalDtype(dtype.categories.append(pd.Index(lacking, dtype=kind)))
 
 
 def _filled_sparse(series: Any, fill: Fill, name: str) -> Any:
@@ -168,6 +185,29 @@ class PandasTable(AbstractTable):
     def column(self, position: int, missing_values: tuple[Any, ...] = ()) -> Column:
         """A column in neutral form."""
         return _read(self._frame.iloc[:, position], self._names[position], missing_values)
+
+    def with_types(self, storages: Mapping[int, str]) -> "PandasTable":
+        """Columns of floats, as those without a value are by default, get a type.
+
+        So do columns of objects that should hold instants: all others can be objects.
+        """
+        import pandas as pd
+
+        # Of the version of pandas that is there: text is of type str, or object.
+        types = {
+            "text": pd.Series(["a"]).dtype,
+            "category": pd.Series(["a"]).dtype,
+            "time": pd.Series([pd.Timestamp(0)]).dtype,
+            "duration": pd.Series([pd.Timedelta(0)]).dtype,
+            "clock": np.dtype(object),
+        }
+        frame = self._frame.copy()
+        for position, storage in storages.items():
+            now, untyped = frame.dtypes.iloc[position], "fO" if storage == "time" else "f"
+            if storage in types and isinstance(now, np.dtype) and now.kind in untyped:
+                empty = pd.Series([None] * len(frame), index=frame.index, dtype=types[storage])
+                frame.isetitem(position, empty)
+        return PandasTable(frame)
 
     def fill(self, fills: Mapping[int, Fill]) -> "PandasTable":
         """A copy with some cells replaced, and the same index, labels, types and attributes."""

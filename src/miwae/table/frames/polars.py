@@ -162,6 +162,23 @@ class PolarsTable(AbstractTable):
         """A column in neutral form."""
         return _read(self._frame.to_series(position), missing_values)
 
+    def with_types(self, storages: Mapping[int, str]) -> "PolarsTable":
+        """Columns of type Null get one that can hold something."""
+        import polars as pl
+
+        types: dict[str, Any] = {
+            "number": pl.Float64(),
+            "boolean": pl.Boolean(),
+            "text": pl.String(),
+            "category": pl.String(),
+            "time": pl.Datetime("us"),
+            "duration": pl.Duration("us"),
+            "clock": pl.Time(),
+        }
+        null = [i for i in storages if self._frame.dtypes[i] == pl.Null and storages[i] in types]
+        casts = {self._frame.columns[i]: types[storages[i]] for i in null}
+        return PolarsTable(self._frame.cast(casts) if casts else self._frame)
+
     def fill(self, fills: Mapping[int, Fill]) -> "PolarsTable":
         """A copy with some cells replaced, and the same schema."""
         frame = self._frame.clone()
