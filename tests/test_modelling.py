@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -147,13 +149,13 @@ SETTINGS = training_settings(
 )
 
 
-def fitted(x, observed, seed=0):
+def fitted(x, observed, seed=0, settings=SETTINGS):
     return fit_model(
         observation_of(Schema((column("continuous"),) * 3)),
         x,
         observed,
         architecture=Architecture(n_latent=2, n_hidden=8, n_layers=1),
-        settings=SETTINGS,
+        settings=settings,
         key=jax.random.key(seed),
     )
 
@@ -261,3 +263,22 @@ def test_many_rows_leave_no_column_without_a_cell(monkeypatch):
     rows = fitting._core_rows(observed, jax.random.key(0))
     assert 77 in rows
     assert len(rows) in (5, 6)
+
+
+def test_the_time_of_the_linear_core_is_part_of_the_time_allowed(monkeypatch):
+    now = [1_000.0]
+
+    def slow_core(*arguments, **options):
+        now[0] += 30
+        return linear_core(*arguments, **options)
+
+    def recorded(*_, settings, **__):
+        raise InterruptedError(settings.max_seconds)
+
+    linear_core = fitting.linear_core
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(fitting, "linear_core", slow_core)
+    monkeypatch.setattr(fitting, "fit", recorded)
+    limited = dataclasses.replace(SETTINGS, max_seconds=50.0)
+    with pytest.raises(InterruptedError, match="20.0"):
+        fitted(X, OBSERVED, settings=limited)

@@ -158,6 +158,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             X: the incomplete table.
             y: ignored, as in all of scikit-learn's transformers.
         """
+        self._check_settings()
         deadline = self._deadline()
         with self._all_or_nothing():
             table, columns = self._read(X, reset=True)
@@ -181,6 +182,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return self
 
     def _learn_more(self, X: Any) -> None:
+        self._check_settings()
         first = not hasattr(self, "schema_")
         table, columns = self._read(X, reset=first)
         encoded = self._start(columns) if first else self._encode(columns)
@@ -218,7 +220,6 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
 
     def _start(self, columns: Sequence[Column]) -> Encoded:
         """What can be said before training; everything fitted before is forgotten."""
-        self._check_settings()
         self.schema_ = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
         self.events_ = [
             f"column {known.name!r} is {known.kind}: {known.reason}"
@@ -513,8 +514,9 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         require_at_least(1, n_imputation_samples=self.n_imputation_samples, n_models=self.n_models)
-        if self.max_time is not None and not self.max_time > 0:
-            raise SettingsError(f"max_time must be positive or None, not {self.max_time}")
+        if self.max_time is not None:
+            if not isinstance(self.max_time, int | float | np.number) or not self.max_time > 0:
+                raise SettingsError(f"max_time must be positive or None, not {self.max_time!r}")
         self._architecture()
 
     def _architecture(self) -> Architecture:

@@ -1,6 +1,7 @@
 """Fit a model to the arrays of a table: the linear core, then the deep model that starts there."""
 
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from miwae.model.linear import FactorAnalysis
 from miwae.model.observations import AbstractObservation
 from miwae.modelling.ensemble import compile_means
 from miwae.modelling.observation import LOWEST_FLOOR, with_floors
-from miwae.modelling.settings import Architecture
+from miwae.modelling.settings import Architecture, remaining
 from miwae.training.loop import Progress, Record, fit, fit_stream
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import TrainingState, initial_state
@@ -68,6 +69,7 @@ def fit_model(
         copies_of: for each row of a bootstrap sample, which row it is a copy of: copies have the
             same cells held out, or the others would give them away.
     """
+    deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     key_core, key_weights, key_fit = jax.random.split(key, 3)
     rows = _core_rows(observed, key_core)
     core = linear_core(
@@ -79,6 +81,7 @@ def fit_model(
     )
     observation = with_floors(observation, core)
     autoencoder = _assembled(observation, core, architecture, key_weights)
+    settings = dataclasses.replace(settings, max_seconds=remaining(deadline))
     why = _why_linear(observed, settings)
     if why is not None:
         return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
