@@ -820,6 +820,15 @@ def test_a_category_without_a_place_in_the_order_is_named(words):
 def test_a_row_without_a_word_is_completed_whatever_its_type(words, row):
     _, imputer = words
     assert list(imputer.transform(row)["word"]) in (["c"], [pa.scalar("c")])
+    told = any("'word' has no value here, and its type" in event for event in imputer.events_)
+    assert told or (isinstance(row, pd.DataFrame) and row["word"].dtype == object)
+
+
+def test_words_are_not_added_to_categories_that_are_numbers(words):
+    _, imputer = words
+    new = pd.DataFrame({"word": pd.Categorical([1, None]), "x": [4.0, 8.0]})
+    with pytest.warns(DataWarning), pytest.raises(DataError, match="'c' is not among the categor"):
+        imputer.transform(new)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

@@ -590,10 +590,14 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         }
         if empty:
             table = table.with_types(empty)
-            columns = [
-                table.column(i, missing) if i in empty else column
-                for i, column in enumerate(columns)
-            ]
+            for i in empty:
+                before, columns[i] = columns[i].dtype, table.column(i, missing)
+                event = (
+                    f"column {table.names[i]!r} has no value here, and its type {before} says "
+                    f"nothing: completed as {columns[i].dtype}"
+                )
+                if columns[i].dtype != before and event not in self.events_:
+                    self.events_.append(event)
         return table, [
             table.as_learned(i, known.storage, specimen, missing)
             if column.storage != known.storage or not column.n_observed

@@ -46,7 +46,7 @@ def cosine_of_turns(v: Float[Array, "..."]) -> Float[Array, "..."]:
     """`cos(2 pi v)` for `v` in [0, 1), to single precision.
 
     The sine of an angle in [-pi/2, pi/2] by its Taylor series: on a CPU a vectorised loop, where
-    XLA calls a function for each cosine, a twentieth of a training step.
+    XLA calls a function for each cosine: an eighth of a training step.
     """
     angle = 2 * math.pi * (jnp.abs(v - 0.5) - 0.25)
     y = angle * angle

@@ -127,8 +127,11 @@ def _with_levels(dtype: Any, fill: Fill) -> Any:
     lacking = [level for level in fill.levels if level not in known]
     if dtype.ordered or not lacking:
         return dtype
-    kind = dtype.categories.dtype if known else None
-    return pd.CategoricalDtype(dtype.categories.append(pd.Index(lacking, dtype=kind)))
+    try:
+        more = pd.Index(lacking, dtype=dtype.categories.dtype if known else None)
+    except (TypeError, ValueError):  # words beside numbers: whoever needs one will be told
+        return dtype
+    return pd.CategoricalDtype(dtype.categories.append(more))
 
 
 def _filled_sparse(series: Any, fill: Fill, name: str) -> Any:
@@ -201,10 +204,11 @@ class PandasTable(AbstractTable):
             "duration": pd.Series([pd.Timedelta(0)]).dtype,
             "clock": np.dtype(object),
         }
-        frame = self._frame.copy()
+        frame = self._frame
         for position, storage in storages.items():
             now, untyped = frame.dtypes.iloc[position], "fO" if storage == "time" else "f"
             if storage in types and isinstance(now, np.dtype) and now.kind in untyped:
+                frame = frame.copy() if frame is self._frame else frame
                 empty = pd.Series([None] * len(frame), index=frame.index, dtype=types[storage])
                 frame.isetitem(position, empty)
         return PandasTable(frame)
