@@ -281,7 +281,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         models = side_by_side([partial(member, i) for i in range(self.n_models)])
         self.models_ = tuple(models)
         self.history_ = models[0].history
-        self.events_ += [event for model in models for event in model.events]
+        self.events_ += dict.fromkeys(event for model in models for event in model.events)
 
     def _rows_of(self, member: int, observed: Bool[np.ndarray, "N D"]) -> np.ndarray:
         """The rows that a model is fitted to: all, or a bootstrap sample of its own."""
