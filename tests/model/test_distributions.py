@@ -46,6 +46,18 @@ def test_the_density_is_that_of_scipy(df):
     )  # fmt: skip
 
 
+def test_the_derivatives_of_the_density_are_those_of_each_operation():
+    t, df = np.meshgrid([-30.0, -1.0, -1e-3, 0.0, 0.5, 3.0, 1e3], [2.1, 2.5, 5.0, 40.0, 1e3])
+    square = t**2 / df
+    by_t = -(df + 1) * t / (df + t**2)
+    ratio = 0.5 * (special.digamma((df + 1) / 2) - special.digamma(df / 2) - 1 / df)
+    by_df = ratio - 0.5 * np.log1p(square) + 0.5 * (df + 1) / (df + t**2) * square
+    slopes = jax.grad(lambda t, df: student_t_log_prob(t, df).sum(), argnums=(0, 1))
+    single = (jnp.asarray(a, dtype=jnp.float32) for a in (t, df))
+    for slope, exact in zip(slopes(*single), (by_t, by_df), strict=True):
+        np.testing.assert_allclose(slope, exact, rtol=2e-5, atol=2e-7)
+
+
 def test_the_distribution_is_that_of_numpyro():
     df, loc, scale = (
         jnp.asarray(a) for a in ([2.5, 4.0, 30.0], [0.0, 1.0, -2.0], [0.1, 1.0, 3.0])

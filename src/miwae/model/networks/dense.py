@@ -126,7 +126,8 @@ class Dense(eqx.Module):
         for i, layer in enumerate(self.layers[:-1]):
             out = function(layer(h))
             h = h + out if self.residual and i > 0 else out
-        out = self.layers[-1](h)
+        # What comes back to the last layer is computed once, not once for each use of it.
+        out = jax.lax.optimization_barrier(self.layers[-1](h))
         return features_last(out.reshape(-1, *a.shape[:-1]))
 
 
