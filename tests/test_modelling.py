@@ -175,17 +175,24 @@ def asked(models, **settings):
     )
 
 
+def means_of(model):
+    """All rows, of which those that need it are imputed, and the report of these."""
+    out = X.copy()
+    return out, model.means(X, OBSERVED, ~OBSERVED.all(axis=1), out)
+
+
 @pytest.mark.long
 def test_chunks_change_not_a_bit(models, monkeypatch):
     told = []
     whole = asked(models[:1], callback=lambda *a: told.append(a))
-    means, report = whole.means(X, OBSERVED)
+    means, report = means_of(whole)
     copies, _ = whole.draws(X, OBSERVED, 3)
     limits = whole.quantiles(X, OBSERVED, (0.1, 0.9))
     monkeypatch.setattr(ensemble, "CHUNK_CELLS", 1)  # 256 rows at once
     told.clear()
-    means_in_chunks, report_in_chunks = whole.means(X, OBSERVED)
-    assert told[-1] == (256 + int((~OBSERVED[256:].all(axis=1)).sum()), 300)
+    means_in_chunks, report_in_chunks = means_of(whole)
+    n_needed = int((~OBSERVED.all(axis=1)).sum())
+    assert told[-1] == (n_needed, n_needed)
     assert np.array_equal(means, means_in_chunks)
     assert np.array_equal(report.n_samples, report_in_chunks.n_samples)
     assert np.array_equal(copies, whole.draws(X, OBSERVED, 3)[0])
@@ -202,22 +209,13 @@ def test_duplicates_far_apart_get_their_own_draws(models, monkeypatch):
 
 def test_an_ensemble_averages_its_means_and_shares_its_draws(models):
     both = asked(models)
-    means, report = both.means(X, OBSERVED)
-    single = [
-        TableModel(
-            [model.autoencoder],
-            scale=np.ones(3, dtype=np.float32),
-            n_samples=240,
-            # the key of a member, which a single model would fold once more
-            key=jax.random.key(3),
-        ).means(X, OBSERVED)[0]
-        for model in models
-    ]
+    means, report = means_of(both)
+    # The key of a member, which a single model would fold once more.
+    single = [means_of(asked([model]))[0] for model in models]
     # The second member uses other random numbers than it would alone.
     assert np.abs(means - np.mean(single, axis=0)).max() < 0.5
     assert np.abs(means - np.mean(single, axis=0))[OBSERVED].max() < 1e-6
-    needed = ~OBSERVED.all(axis=1)
-    assert (report.n_samples[needed] >= 240).all()  # a block at least for each member
+    assert (report.n_samples >= 240).all()  # a block at least for each member
     copies, _ = both.draws(X, OBSERVED, 5)
     assert copies.shape == (5, *X.shape)
     assert np.array_equal(copies[:, OBSERVED], np.repeat(X[OBSERVED][None], 5, axis=0))

@@ -129,16 +129,16 @@ def test_occurrences_count_the_same_rows_before():
 
 
 def test_row_keys_follow_their_rows_in_any_order_and_subset():
-    keys = data(row_keys(KEY, X, OBSERVED))
+    keys = row_keys(KEY, X, OBSERVED)
     chosen = RNG.permutation(len(X))[:7]
-    np.testing.assert_array_equal(data(row_keys(KEY, X[chosen], OBSERVED[chosen])), keys[chosen])
+    np.testing.assert_array_equal(row_keys(KEY, X[chosen], OBSERVED[chosen]), keys[chosen])
     assert len(np.unique(keys, axis=0)) == len(X)
-    assert not np.array_equal(data(row_keys(jax.random.key(12), X, OBSERVED)), keys)
+    assert not np.array_equal(row_keys(jax.random.key(12), X, OBSERVED), keys)
 
 
 def test_identical_rows_are_told_apart_only_when_asked():
     x, observed = X[[1, 1, 2]], OBSERVED[[1, 1, 2]]
-    same = data(row_keys(KEY, x, observed))
-    apart = data(row_keys(KEY, x, observed, tell_duplicates_apart=True))
+    same = row_keys(KEY, x, observed)
+    apart = row_keys(KEY, x, observed, tell_duplicates_apart=True)
     np.testing.assert_array_equal(same[0], same[1])
     assert len(np.unique(apart, axis=0)) == 3

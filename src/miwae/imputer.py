@@ -27,8 +27,8 @@ from miwae.multiple import MultiplyImputed
 from miwae.persistence import load_imputer, save_imputer
 from miwae.progress import Progressor, progressor
 from miwae.table.agreement import fixed_cells, require_fillable, require_names, unfilled
-from miwae.table.base import AbstractTable, Column, Fill
-from miwae.table.encoding import Encoded, encode, fills_of
+from miwae.table.base import AbstractTable, Column, Gaps
+from miwae.table.encoding import Encoded, Fills, encode
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
 from miwae.threads import WORKERS, side_by_side
@@ -308,15 +308,13 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         Returns:
             The completed table, of the same kind.
         """
-        table, columns, encoded = self._prepared(X)
-        needed = self._needed(columns, encoded)
-        values = encoded.x
+        table, gaps, (values, observed, _, _) = self._prepared(X)
+        needed = self._needed(gaps)
         if needed.any():
             with self._asked("imputing") as model:
-                values[needed], report = model.means(values[needed], encoded.observed[needed])
+                report = model.means(values, observed, needed, out=values)
             self._tell_of_weights(report)
-        fills = self._fills(columns, values)
-        return self._as_asked(self._finished(table.fill(fills), columns).native)
+        return self._as_asked(self._completed(table, gaps, values).native)
 
     def _as_asked(self, native: Any) -> Any:
         """Of the library that `set_output` names, with its own types.
@@ -346,8 +344,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             n_imputations: M.
         """
         require_at_least(1, n_imputations=n_imputations)
-        table, columns, encoded = self._prepared(X)
-        needed = self._needed(columns, encoded)
+        table, gaps, encoded = self._prepared(X)
+        needed = self._needed(gaps)
         copies: Any = [None] * n_imputations
         if needed.any():
             with self._asked("sampling") as model:
@@ -356,13 +354,13 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             self._tell_of_weights(report)
         values = encoded.x.copy()
 
-        def fills_of(copy: Any) -> dict[int, Fill]:
+        def fills_of(copy: Any) -> Fills:
             if needed.any():
                 values[needed] = copy
-            return self._fills(columns, values)
+            return self._fills(gaps, values)
 
         dropped = self._dropped()
-        kept = [i for i in range(len(columns)) if i not in dropped]
+        kept = [i for i in range(len(gaps)) if i not in dropped]
         place = {position: i for i, position in enumerate(kept)}
         fills = [
             {place[i]: fill for i, fill in fills_of(copy).items() if i in place} for copy in copies
@@ -385,21 +383,18 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """
         if not 0 < level < 1:
             raise SettingsError(f"level must lie strictly between 0 and 1, not {level}")
-        table, columns, encoded = self._prepared(X)
-        needed = self._needed(columns, encoded)
-        limits = np.repeat(encoded.x[None], 2, axis=0)
+        table, gaps, (values, observed, _, _) = self._prepared(X)
+        needed = self._needed(gaps)
+        limits = np.repeat(values[None], 2, axis=0)
         if needed.any():
-            part = (encoded.x[needed], encoded.observed[needed])
+            part = (values[needed], observed[needed])
             with self._asked("imputing") as model:
                 limits[:, needed] = model.quantiles(*part, ((1 - level) / 2, (1 + level) / 2))
-                means, _ = model.means(*part)
+                model.means(values, observed, needed, out=values)
             for j, position in enumerate(self.schema_.modelled):
                 if self.schema_.columns[position].kind in ("categorical", "binary"):
-                    limits[:, needed, j] = means[:, j]
-        lower, upper = (
-            self._finished(table.fill(self._fills(columns, values)), columns).native
-            for values in limits
-        )
+                    limits[:, :, j] = values[:, j]
+        lower, upper = (self._completed(table, gaps, limit).native for limit in limits)
         return lower, upper
 
     def expectation(
@@ -445,13 +440,12 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             (above 0.7: do not trust this row) and `smoothed` (the weights were unreliable: more
             codes were drawn and their weights smoothed), an array each.
         """
-        _, columns, encoded = self._prepared(X)
-        n_rows = len(encoded.x)
-        report = RowReport.empty(n_rows)
-        needed = self._needed(columns, encoded)
+        _, gaps, (values, observed, _, _) = self._prepared(X)
+        report = RowReport.empty(len(values))
+        needed = self._needed(gaps)
         if needed.any():
             with self._asked("sampling") as model:
-                _, part = model.means(encoded.x[needed], encoded.observed[needed])
+                part = model.means(values, observed, needed, out=values)
             for into, out in zip(report, part, strict=True):
                 into[needed] = out
         return report
@@ -615,7 +609,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             known = tuple(getattr(self, "feature_names_in_", ()))
             require_names(table.names, known, self.n_features_in_)
 
-    def _prepared(self, X: Any) -> tuple[AbstractTable, list[Column], Encoded]:
+    def _prepared(self, X: Any) -> tuple[AbstractTable, list[Gaps], Encoded]:
+        """The table, and of its columns no more than what is needed from here on."""
         check_is_fitted(self, "schema_")
         table, columns = self._read(X, reset=False)
         encoded = self._encode(columns)
@@ -625,7 +620,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             for event in (self._unfilled(known, column), *fixed_cells(table, i, known, column)):
                 if event is not None and event not in self.events_:
                     self._tell(event)
-        return table, columns, encoded
+        return table, [column.gaps for column in columns], encoded
 
     def _encode(self, columns: Sequence[Column]) -> Encoded:
         encoded = encode(self.schema_, columns)
@@ -652,20 +647,18 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         if event not in self.events_:
             self.events_.append(event)
 
-    def _needed(self, columns: Sequence[Column], encoded: Encoded) -> Bool[np.ndarray, " N"]:
+    def _needed(self, gaps: Sequence[Gaps]) -> Bool[np.ndarray, " N"]:
         """Rows with a missing cell in a modelled column."""
-        needed = np.zeros(len(encoded.x), dtype=bool)
-        for position in self.schema_.modelled:
-            needed |= columns[position].missing
-        return needed if self.models_ else np.zeros_like(needed)
+        needed = np.zeros(len(gaps[0].missing), dtype=bool)
+        for position in self.schema_.modelled if self.models_ else ():
+            needed |= gaps[position].missing
+        return needed
 
     def _unfilled(self, known: ColumnSchema, column: Column) -> str | None:
         return unfilled(known, column, keep_empty=self.keep_empty_features)
 
-    def _fills(
-        self, columns: Sequence[Column], values: Float[np.ndarray, "N D"]
-    ) -> dict[int, Fill]:
-        return fills_of(self.schema_, columns, values, keep_empty=self.keep_empty_features)
+    def _fills(self, gaps: Sequence[Gaps], values: Float[np.ndarray, "N D"]) -> Fills:
+        return Fills(self.schema_, gaps, values, keep_empty=self.keep_empty_features)
 
     def _dropped(self) -> frozenset[int]:
         if self.keep_empty_features:
@@ -676,14 +669,17 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     def _flagged(self) -> tuple[int, ...]:
         return self.incomplete_ if self.add_indicator else ()
 
-    def _finished(self, table: AbstractTable, columns: Sequence[Column]) -> AbstractTable:
-        """Without empty columns, with indicators, as the settings say."""
+    def _completed(
+        self, table: AbstractTable, gaps: Sequence[Gaps], values: Float[np.ndarray, "N D"]
+    ) -> AbstractTable:
+        """The table filled, without empty columns, with indicators, as the settings say."""
         names = table.names
+        table = table.fill(self._fills(gaps, values))
         dropped = self._dropped()
         if dropped:
             table = table.keep([i for i in range(len(names)) if i not in dropped])
         if self._flagged():
-            flags = {f"missingindicator_{names[i]}": columns[i].missing for i in self._flagged()}
+            flags = {f"missingindicator_{names[i]}": gaps[i].missing for i in self._flagged()}
             table = table.with_columns(flags, first=False)
         return table
 

@@ -1,12 +1,15 @@
 """Small numerical functions that every layer may use."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
 
 __all__ = [
+    "by_blocks",
     "features_first",
     "features_last",
     "log1mexp",
@@ -64,3 +67,28 @@ def features_first(a: Array) -> Array:
 def features_last(a: Array) -> Array:
     """Undo `features_first`."""
     return jnp.moveaxis(a, 0, -1)
+
+
+def by_blocks(function: Callable[..., PyTree], *arrays: np.ndarray, n_rows: int = 256) -> PyTree:
+    """Apply a function of rows to blocks of rows, all of one shape, and join what comes out.
+
+    A compiled function is then compiled once, not for each number of rows that there can be.
+
+    Args:
+        function: of arrays with the rows first, each row by itself, to such arrays.
+        arrays: of any number of rows; the last block is padded with zeros, whose results are left
+            out.
+        n_rows: of a block.
+
+    Example:
+        >>> by_blocks(lambda a: -a, np.arange(5.0), n_rows=2)
+        array([-0., -1., -2., -3., -4.])
+    """
+    total = len(arrays[0])
+    results = []
+    for first in range(0, max(total, 1), n_rows):
+        parts = [array[first : first + n_rows] for array in arrays]
+        padding = (0, n_rows - len(parts[0]))
+        parts = [np.pad(a, [padding, *[(0, 0)] * (a.ndim - 1)]) for a in parts]
+        results.append(jax.tree.map(np.asarray, function(*parts)))
+    return jax.tree.map(lambda *blocks: np.concatenate(blocks)[:total], *results)

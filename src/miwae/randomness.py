@@ -149,8 +149,10 @@ def row_keys(
     observed: Bool[np.ndarray, "N D"],
     *,
     tell_duplicates_apart: bool = False,
-) -> Key[Array, " N"]:
-    """A key for each row, folded from its observed cells.
+) -> UInt32[np.ndarray, "N 2"]:
+    """The words of a threefry key for each row, folded from its observed cells.
+
+    Words, not keys: what JAX does with an array of keys is compiled for each number of rows.
 
     Args:
         key: a threefry key (the default kind of `jax.random.key`): others do not keep rows apart
@@ -167,7 +169,7 @@ def row_keys(
     if tell_duplicates_apart:
         state = _mixed(state + occurrences(hashes).astype(np.uint64) * GOLDEN + GOLDEN)
     words = np.stack([state >> np.uint64(32), state & np.uint64(0xFFFFFFFF)], axis=1)
-    return jax.random.wrap_key_data(jax.numpy.asarray(words.astype(np.uint32)))
+    return words.astype(np.uint32)
 
 
 def _joined(words: UInt32[np.ndarray, "N 2"]) -> UInt64[np.ndarray, " N"]:

@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Key, UInt32
 
 from miwae.arrays import require_at_least
 from miwae.errors import SettingsError
@@ -16,6 +18,8 @@ from miwae.inference.products import DrawnStatistic, Draws, WeightedMeans, close
 from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
 from miwae.inference.slots import BLOCK
 from miwae.model.latent import Autoencoder, check_data
+from miwae.model.observations import AbstractObservation
+from miwae.numerics import by_blocks
 from miwae.randomness import row_keys
 
 __all__ = [
@@ -26,6 +30,7 @@ __all__ = [
     "expectation",
     "impute_multiple",
     "impute_single",
+    "point_of",
     "quantiles",
 ]
 
@@ -77,9 +82,7 @@ def impute_single(
     values, seen = check_data(autoencoder, x, observed)
     observation = autoencoder.generative.observation
     needed = np.asarray(~seen.all(axis=1))
-    known, is_known = map(
-        np.asarray, observation.statistics(jnp.asarray(values), jnp.asarray(seen))
-    )
+    known, is_known = by_blocks(partial(_statistics, observation), values, seen)
     mean, error = known.copy(), np.zeros_like(known)
     report = None
     if needed.any():
@@ -103,10 +106,29 @@ def impute_single(
             sampled.standard_error[report.smoothed] = own_error
         mean[needed] = np.where(is_known[needed], known[needed], sampled.mean)
         error[needed] = np.where(is_known[needed], 0.0, sampled.standard_error)
-    imputed = np.asarray(observation.point(jnp.asarray(mean)))
+    imputed = point_of(observation, mean)
     return SingleImputation(
         np.where(seen, values, imputed), mean, error, _spread_report(needed, report)
     )
+
+
+@eqx.filter_jit
+def _statistics(
+    observation: AbstractObservation, x: Float[Array, "N D"], observed: Bool[Array, "N D"]
+) -> tuple[Float[Array, "N S"], Bool[Array, "N S"]]:
+    return observation.statistics(x, observed)
+
+
+@eqx.filter_jit
+def _point(observation: AbstractObservation, mean: Float[Array, "N S"]) -> Float[Array, "N D"]:
+    return observation.point(mean)
+
+
+def point_of(
+    observation: AbstractObservation, mean: Float[np.ndarray, "N S"]
+) -> Float[np.ndarray, "N D"]:
+    """The values that stand for means of the statistics: numbers, most probable categories."""
+    return by_blocks(partial(_point, observation), mean)
 
 
 class Expectation(NamedTuple):
@@ -169,7 +191,7 @@ def impute_multiple(
     *,
     n_imputations: int,
     key: Key[Array, ""] | None = None,
-    keys: Key[Array, " N"] | None = None,
+    keys: UInt32[np.ndarray, "N 2"] | None = None,
     settings: SamplingSettings | None = None,
     scale: Float[np.ndarray, " S"] | None = None,
     callback: Callable[[int, int], None] | None = None,
@@ -222,10 +244,10 @@ def impute_multiple(
 
 def _draw_keys(
     key: Key[Array, ""] | None,
-    keys: Key[Array, " N"] | None,
+    keys: UInt32[np.ndarray, "N 2"] | None,
     x: Float[np.ndarray, "N D"],
     observed: Bool[np.ndarray, "N D"],
-) -> Key[Array, " N"]:
+) -> UInt32[np.ndarray, "N 2"]:
     if keys is not None:
         return keys
     if key is None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Bool, Float, Int, PyTree, UInt32
 
 from miwae.arrays import require_at_least
 from miwae.errors import DataError, SettingsError
@@ -145,17 +145,22 @@ class _Finished:
 
 
 def _fresh(
-    x: np.ndarray, observed: np.ndarray, keys: Key[Array, " N"], held: np.ndarray, empty: Running
+    x: np.ndarray,
+    observed: np.ndarray,
+    keys: UInt32[np.ndarray, "N 2"],
+    held: np.ndarray,
+    empty: Running,
 ) -> Rows:
     at_least = jnp.asarray(np.zeros(len(held), dtype=np.int32))
-    return Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), keys[held], empty, at_least)
+    own_keys = jax.random.wrap_key_data(jnp.asarray(keys[held]), impl="threefry2x32")
+    return Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), own_keys, empty, at_least)
 
 
 def _start(
     autoencoder: Autoencoder,
     x: Float[np.ndarray, "N D"],
     observed: Bool[np.ndarray, "N D"],
-    keys: Key[Array, " N"],
+    keys: UInt32[np.ndarray, "N 2"],
     settings: SamplingSettings,
     scale: Float[np.ndarray, " S"] | None,
 ) -> tuple[Slots, Patience]:
@@ -182,7 +187,7 @@ def compile_sampling(
     autoencoder: Autoencoder,
     x: Float[np.ndarray, "N D"],
     observed: Bool[np.ndarray, "N D"],
-    keys: Key[Array, " N"],
+    keys: UInt32[np.ndarray, "N 2"],
     settings: SamplingSettings,
 ) -> None:
     """Compile what `sample_rows` will need for so many rows, without sampling any.
@@ -205,7 +210,7 @@ def sample_rows(
     autoencoder: Autoencoder,
     x: Float[np.ndarray, "N D"],
     observed: Bool[np.ndarray, "N D"],
-    keys: Key[Array, " N"],
+    keys: UInt32[np.ndarray, "N 2"],
     settings: SamplingSettings,
     *,
     product: Callable[[Codes], PyTree] | None = None,
@@ -220,7 +225,7 @@ def sample_rows(
         autoencoder: the model.
         x: rows.
         observed: True where a cell was seen.
-        keys: one for each row.
+        keys: the words of a key for each row, from `row_keys`.
         settings: how long to sample.
         product: a function of the codes of a group of rows; its leaves have the rows first.
         only_smoothed: use it only for rows whose weights are smoothed.

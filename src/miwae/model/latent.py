@@ -1,5 +1,6 @@
 """The two halves of a deep latent variable model, and both together."""
 
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from miwae.model.amortizers import AbstractAmortizer
 from miwae.model.observations import AbstractObservation
 from miwae.model.priors import AbstractPrior
 from miwae.model.proposals import AbstractProposal
+from miwae.numerics import by_blocks
 
 __all__ = ["Autoencoder", "LatentModel", "check_data"]
 
@@ -64,7 +66,7 @@ def check_data(
     """
     observation = autoencoder.generative.observation
     values, seen = as_incomplete(x, observed, observation.n_features)
-    impossible = seen & ~np.asarray(_supported(observation, jnp.asarray(values)))
+    impossible = seen & ~by_blocks(functools.partial(_supported, observation), values)
     if impossible.any():
         row, column = np.argwhere(impossible)[0]
         raise DataError(

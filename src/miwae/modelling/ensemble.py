@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.inference.imputation import impute_multiple, impute_single, quantiles
+from miwae.inference.imputation import impute_multiple, impute_single, point_of, quantiles
 from miwae.inference.likelihood import log_likelihood
 from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
 from miwae.model.latent import Autoencoder
@@ -90,13 +90,18 @@ class TableModel:
         self.deadline = deadline
 
     def means(
-        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
-    ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
-        """The single imputation of each cell."""
+        self,
+        x: Float[np.ndarray, "N D"],
+        observed: Bool[np.ndarray, "N D"],
+        needed: Bool[np.ndarray, " N"],
+        out: Float[np.ndarray, "N D"],
+    ) -> RowReport:
+        """The single imputation of the rows that need it, written to `out`, which may be `x`."""
         observation = self.autoencoders[0].generative.observation
         settings = _means_settings(self.n_samples, len(self.autoencoders))
-        filled, reports = np.empty_like(x), []
-        for rows, done in self._chunks(len(x), observation.n_statistics):
+        wanted, reports = np.flatnonzero(needed), []
+        for chunk, done in self._chunks(len(wanted), observation.n_statistics):
+            rows = wanted[chunk]
             results = self._of_each(
                 lambda autoencoder, key, told, rows=rows: impute_single(
                     autoencoder,
@@ -109,15 +114,15 @@ class TableModel:
                     deadline=self.deadline,
                 ),
                 done,
-                len(x),
+                len(wanted),
             )
             if len(results) == 1:
-                filled[rows] = results[0].x
+                out[rows] = results[0].x
             else:
                 mean = np.mean([result.mean for result in results], axis=0)
-                filled[rows] = np.asarray(observation.point(jax.numpy.asarray(mean)))
+                out[rows] = point_of(observation, mean)
             reports.append(_combined([result.report for result in results]))
-        return filled, _stacked(reports)
+        return _stacked(reports)
 
     def draws(
         self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_imputations: int

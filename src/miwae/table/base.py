@@ -3,12 +3,12 @@
 import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-__all__ = ["TIMES", "AbstractTable", "Column", "Fill", "Storage"]
+__all__ = ["TIMES", "AbstractTable", "Column", "Fill", "Gaps", "Storage"]
 
 Storage = Literal["number", "boolean", "text", "category", "time", "duration", "clock", "other"]
 
@@ -18,6 +18,13 @@ TIMES: dict[Storage, str] = {
     "duration": "durations",
     "clock": "times of day",
 }
+
+
+class Gaps(NamedTuple):
+    """What filling a column has to know of it: a small part of what reading it takes."""
+
+    storage: Storage
+    missing: Bool[np.ndarray, " N"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +38,8 @@ class Column:
             be modelled (lists, mixed objects).
         values: one number per row, NaN where missing: the number itself, 0 or 1 for booleans, the
             index in `levels` for text and categories, seconds for the three sorts of times (since
-            1970, in all, since midnight), all NaN for "other".
+            1970, in all, since midnight), all NaN for "other". Perhaps the table's own: not to be
+            written to.
         missing: True where there is no value.
         levels: the distinct values of text, sorted, or all declared categories in their order.
         ordered: whether declared categories have an order.
@@ -55,6 +63,11 @@ class Column:
     def n_observed(self) -> int:
         """Cells that have a value."""
         return int(len(self.missing) - np.count_nonzero(self.missing))
+
+    @property
+    def gaps(self) -> Gaps:
+        """What is left of it when its values are no longer needed."""
+        return Gaps(self.storage, self.missing)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
 """From columns to the arrays of the model, and from its values back to cells."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
-from miwae.table.base import TIMES, Column, Fill
+from miwae.table.base import TIMES, Column, Fill, Gaps
 from miwae.table.frames.shared import kind_of
 from miwae.table.schema import CODED, MOST_COUNTED, ColumnSchema, Schema, seconds_word, word
 
-__all__ = ["Encoded", "decode", "encode", "fills_of", "wrong_type"]
+__all__ = ["Encoded", "Fills", "decode", "encode", "wrong_type"]
 
 # Standard deviations: what is farther out is as strange, but its square is a number of float32.
 FARTHEST = 1e9
@@ -223,33 +223,47 @@ def _as_cells(levels: Sequence[Any]) -> np.ndarray:
     return np.fromiter(levels, object, len(levels))
 
 
-def fills_of(
-    schema: Schema,
-    columns: Sequence[Column],
-    values: Float[np.ndarray, "N D"],
-    *,
-    keep_empty: bool,
-) -> dict[int, Fill]:
-    """The cells to fill, by position of the column.
+@final
+class Fills(Mapping[int, Fill]):
+    """The cells to fill, by position of the column; each column's are computed when asked for.
 
     Args:
         schema: as it was learned.
-        columns: of the table to fill.
+        gaps: of the table to fill.
         values: of the modelled columns, on the scale of the model.
         keep_empty: fill columns of numbers that had no value at all with zeros.
     """
-    place = {position: j for j, position in enumerate(schema.modelled)}
-    fills = {}
-    for position, (known, column) in enumerate(zip(schema.columns, columns, strict=True)):
-        rows = np.flatnonzero(column.missing)
-        if len(rows) == 0 or known.kind == "identifier":
-            continue
+
+    def __init__(
+        self,
+        schema: Schema,
+        gaps: Sequence[Gaps],
+        values: Float[np.ndarray, "N D"],
+        *,
+        keep_empty: bool,
+    ) -> None:
+        self._schema, self._gaps, self._values = schema, gaps, values
+        self._place = {position: j for j, position in enumerate(schema.modelled)}
+        self._positions = [
+            position
+            for position, (known, gap) in enumerate(zip(schema.columns, gaps, strict=True))
+            if gap.missing.any() and _is_filled(known, gap, keep_empty=keep_empty)
+        ]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, position: int) -> Fill:
+        known = self._schema.columns[position]
+        rows = np.flatnonzero(self._gaps[position].missing)
         if known.kind == "empty":
-            if column.storage in ("number", "boolean") and keep_empty:
-                fills[position] = Fill(rows, np.zeros(len(rows)))
-            continue
-        y = values[rows, place[position]] if position in place else np.zeros(len(rows))
-        fills[position] = Fill(
+            return Fill(rows, np.zeros(len(rows)))
+        modelled = position in self._place
+        y = self._values[rows, self._place[position]] if modelled else np.zeros(len(rows))
+        return Fill(
             rows,
             decode(known, y.astype(np.float64)),
             lower=-np.inf if known.lower is None else known.lower,
@@ -257,4 +271,9 @@ def fills_of(
             storage=known.storage,
             levels=known.levels,
         )
-    return fills
+
+
+def _is_filled(known: ColumnSchema, gap: Gaps, *, keep_empty: bool) -> bool:
+    if known.kind == "empty":
+        return keep_empty and gap.storage in ("number", "boolean")
+    return known.kind != "identifier"

@@ -129,12 +129,11 @@ class NumpyTable(AbstractTable):
 
     def fill(self, fills: Mapping[int, Fill]) -> "NumpyTable":
         """A copy with some cells replaced."""
-        columns = {i: fill_array(self._array[:, i], fill, f"x{i}") for i, fill in fills.items()}
-        dtype = self._array.dtype
-        if dtype.kind == "U":
-            dtype = np.result_type(dtype, *(column.dtype for column in columns.values()))
-        out = self._array.astype(dtype, order="K")
-        for position, column in columns.items():
+        out = self._array.copy(order="K")
+        for position, fill in fills.items():
+            column = fill_array(self._array[:, position], fill, f"x{position}")
+            if column.dtype.kind == "U":  # wider, perhaps
+                out = out.astype(np.result_type(out, column), copy=False)
             out[:, position] = column
         return NumpyTable(out)
 

@@ -215,10 +215,11 @@ class PandasTable(AbstractTable):
 
     def fill(self, fills: Mapping[int, Fill]) -> "PandasTable":
         """A copy with some cells replaced, and the same index, labels, types and attributes."""
-        frame = self._frame.copy()
-        for position, fill in fills.items():
-            series = _filled(self._frame.iloc[:, position], fill, self._names[position])
-            frame.isetitem(position, series)
+        frame = self._frame.copy(deep=False)  # of which each column is then replaced
+        for position, name in enumerate(self._names):
+            own = self._frame.iloc[:, position]
+            filled = _filled(own, fills[position], name) if position in fills else own.copy()
+            frame.isetitem(position, filled)
         return PandasTable(frame)
 
     def keep(self, positions: Sequence[int]) -> "PandasTable":

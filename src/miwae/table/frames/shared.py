@@ -155,11 +155,15 @@ def column_of_numbers(
     whole: bool,
     dtype: str,
 ) -> Column:
-    """A column of numbers, compared in their own precision before they become float64."""
-    missing = missing | _equal_numbers(values, missing_values)
-    floats = values.astype(np.float64)
-    missing |= np.isnan(floats)
-    floats[missing] = np.nan
+    """A column of numbers, compared in their own precision before they become float64.
+
+    Where they are that already, and NaN where missing, they are not copied.
+    """
+    declared = missing | _equal_numbers(values, missing_values)
+    floats = values.astype(np.float64, copy=False)
+    if declared.any():
+        floats = np.where(declared, np.nan, floats)
+    missing = np.isnan(floats)
     return Column(
         name=name, storage="number", values=floats, missing=missing, whole=whole, dtype=dtype
     )
