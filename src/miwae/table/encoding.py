@@ -257,6 +257,8 @@ class Fills(Mapping[int, Fill]):
         return len(self._positions)
 
     def __getitem__(self, position: int) -> Fill:
+        if position not in self._positions:  # by which `in` tells as well
+            raise KeyError(position)
         known = self._schema.columns[position]
         rows = np.flatnonzero(self._gaps[position].missing)
         if known.kind == "empty":
