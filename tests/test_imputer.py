@@ -780,6 +780,21 @@ def test_unseen_categories_are_kept_and_told(words):
     assert sum("zebra" in event for event in imputer.events_) == 1
 
 
+def test_numbers_outside_the_given_bounds_are_kept_and_told(linear, tmp_path):
+    frame = linear[0]
+    make(bounds={"a": (-99.0, 99.0)}).fit(frame).save(tmp_path / "model")
+    imputer = MIWAEImputer.load(tmp_path / "model")
+    new = frame.head(2).assign(a=[100.0, 99.0], b=np.nan)
+    message = r"column 'a': the value 100 is outside its bounds \(-99.0, 99.0\) \(1 such cell\)"
+    with pytest.warns(DataWarning, match=message):
+        completed = imputer.transform(new)
+    assert completed["a"].tolist() == [100.0, 99.0]
+    assert any("outside its bounds" in event for event in imputer.events_)
+    # To the model it is missing.
+    missing = new.assign(a=[np.nan, 99.0])
+    assert completed["b"].tolist() == imputer.transform(missing)["b"].tolist()
+
+
 def test_absent_categories_are_no_problem(words):
     frame, imputer = words
     only = frame[frame["word"] == "b"].assign(x=np.nan)

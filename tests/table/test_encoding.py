@@ -411,6 +411,31 @@ def test_numbers_without_a_logarithm():
     assert result.log_slope.tolist() == [0.0, result.log_slope[1], 0.0, 0.0]
 
 
+@pytest.mark.parametrize("kind", ["bounded", "positive", "integer", "count"])
+def test_numbers_outside_the_given_bounds(kind):
+    schema = learned([1, 2, 4, 9], None, kind, (0, 10))
+    result = encoded(schema, [10.0, 11.0, NAN, -1.0, 10.000001])
+    assert result.observed[:, 0].tolist() == [True, False, False, False, kind != "count"]
+    told = event("11", "is outside its bounds (0.0, 10.0)", "2 such cells")
+    assert result.events[0] == told
+    assert len(result.events) == 1 + (kind == "count")  # of which 10.000001 is none
+
+
+def test_bounds_on_a_logarithmic_scale_are_told_once():
+    x = np.exp(np.random.default_rng(0).normal(size=200))
+    schema = learned(x, bounds=(0, None))
+    assert scale_of(schema).shape == "log"
+    assert encoded(schema, [-1.0]).events == (event("-1", "is outside its bounds (0.0, None)"),)
+    assert encoded(schema, [0.0]).events == (event("0", "is not above 0"),)
+
+
+def test_limits_that_nobody_gave_are_no_bounds():
+    for values in ([0.0, 0.5, 1.0], [0.5, 2.0, 3.0], [1, 2, 3] * 100):
+        schema = learned(values)
+        assert schema.columns[0].lower is not None
+        assert encoded(schema, [0.01, 200.0]).events == ()
+
+
 def test_what_is_no_count():
     schema = learned([0, 0, 0, 9])
     found, events = codes(schema, [2.5, -1.0, 3.0, NAN, MOST_COUNTED, 1e300])

@@ -1,6 +1,7 @@
 """From columns to the arrays of the model, and from its values back to cells."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -9,7 +10,15 @@ from jaxtyping import Bool, Float
 from miwae.errors import DataError
 from miwae.table.base import TIMES, Column, Fill, Gaps
 from miwae.table.frames.shared import kind_of
-from miwae.table.schema import CODED, MOST_COUNTED, ColumnSchema, Schema, seconds_word, word
+from miwae.table.schema import (
+    CODED,
+    MOST_COUNTED,
+    ColumnSchema,
+    Schema,
+    outside,
+    seconds_word,
+    word,
+)
 
 __all__ = ["Encoded", "Fills", "decode", "encode", "wrong_type"]
 
@@ -30,7 +39,8 @@ def encode(schema: Schema, columns: Sequence[Column]) -> Encoded:
     """Put the modelled columns on the scale of the model.
 
     Values that the model does not know (an unseen category, a zero where only positive numbers
-    were seen) are left out of it, and an event says so; the cells themselves stay as they are.
+    were seen, a number outside the bounds that were given) are left out of it, and an event says
+    so; the cells themselves stay as they are.
 
     Args:
         schema: as it was learned.
@@ -79,6 +89,9 @@ def _encoded(
             f"column {known.name!r} has the value {column.values[row]} in row {row}: only finite "
             "numbers can be modelled; correct it, or mark it as missing"
         )
+    wrong = outside(column.values, known.bounds)
+    present &= _allowed(known, column, ~wrong, f"is outside its bounds {known.bounds}", events)
+    column = replace(column, missing=~present)  # of which enough is said
     if known.transform is None:
         fine = (column.values >= 0) & (column.values == np.rint(column.values))
         allowed = _allowed(known, column, fine, "is not a count", events)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from miwae.errors import DataError, SettingsError
 from miwae.table.base import TIMES, Column, Storage
 from miwae.table.transforms import Transform, choose_transform
 
-__all__ = ["KINDS", "ColumnSchema", "Schema", "infer_schema", "seconds_word", "word"]
+__all__ = ["KINDS", "ColumnSchema", "Schema", "infer_schema", "outside", "seconds_word", "word"]
 
 KINDS = {
     "continuous": "a number of any size",
@@ -75,6 +75,7 @@ class ColumnSchema:
         whole: imputed values are whole numbers.
         lower: no imputed value is below; None for no limit.
         upper: no imputed value is above; None for no limit.
+        bounds: what the user gave as such, which no observed value may break.
         resolution: imputed times are multiples of so many seconds; 0 for no rounding.
         phase: seconds that they are all beyond such a multiple, as midnight is in most zones.
         transform: to the scale of the model, for numbers and times.
@@ -90,6 +91,7 @@ class ColumnSchema:
     whole: bool = False
     lower: float | None = None
     upper: float | None = None
+    bounds: tuple[float | None, float | None] = (None, None)
     resolution: float = 0.0
     phase: float = 0.0
     transform: Transform | None = None
@@ -229,6 +231,7 @@ def _column_schema(
         "kind": kind,
         "reason": reason,
         "storage": storage,
+        "bounds": limits or (None, None),
     }
     if kind in ("empty", "identifier"):
         return ColumnSchema(**own)
@@ -488,19 +491,26 @@ def _require_within(
             f"bounds were given for column {column.name!r}, which is {kind}: only columns of "
             "numbers can have bounds"
         )
-    lower, upper = limits
-    outside = np.zeros(len(x), dtype=bool)
-    # A bound that the column holds in single precision is still that bound.
-    slack = 1e-7
-    outside |= False if lower is None else x < lower - slack * abs(lower)
-    outside |= False if upper is None else x > upper + slack * abs(upper)
-    if outside.any():
-        row = int(np.flatnonzero(~column.missing)[np.flatnonzero(outside)[0]])
+    beyond = outside(x, limits)
+    if beyond.any():
+        row = int(np.flatnonzero(~column.missing)[np.flatnonzero(beyond)[0]])
         raise DataError(
             f"column {column.name!r} has the value {word(float(column.values[row]))} in row "
-            f"{row}, outside its bounds {limits} ({int(outside.sum())} such cells): correct it, "
+            f"{row}, outside its bounds {limits} ({int(beyond.sum())} such cells): correct it, "
             "mark it as missing, or widen the bounds"
         )
+
+
+def outside(
+    x: Float[np.ndarray, " N"], limits: tuple[float | None, float | None]
+) -> Bool[np.ndarray, " N"]:
+    """Where numbers are beyond the bounds that were given."""
+    lower, upper = limits
+    # A bound that the column holds in single precision is still that bound.
+    slack = 1e-7
+    below = False if lower is None else x < lower - slack * abs(lower)
+    above = False if upper is None else x > upper + slack * abs(upper)
+    return np.zeros(len(x), dtype=bool) | below | above
 
 
 def _limits(
