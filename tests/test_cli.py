@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from miwae import __version__
 
 COMMANDS = ("impute", "fit", "score", "inspect", "benchmark", "demo")
 
@@ -115,6 +118,13 @@ def test_help_tells_what_there_is(command):
     assert run.stderr == ""
 
 
+def test_version():
+    pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    expected = pyproject["project"]["version"]
+    assert succeeded(miwae("--version")).stdout.decode() == f"miwae {expected}\n"
+    assert __version__ == expected
+
+
 def test_no_arguments_show_the_help():
     run = miwae()
     assert run.code == 2
@@ -160,10 +170,11 @@ def test_importing_the_package_imports_nothing_heavy():
     assert imported("import miwae") == set()
 
 
-def test_inspect_does_not_import_jax(tmp_path):
+def test_inspect_and_version_do_not_import_jax(tmp_path):
     code = "from miwae.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
     table = written(tmp_path / "t.csv", INSPECTED)
     assert imported(code, "inspect", table) == set()
+    assert imported(code, "--version") == set()
 
 
 # ---------------------------------------------------------------------- inspect

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from miwae.imputer import MIWAEImputer
     from miwae.multiple import MultiplyImputed, Pooled, pool
 
+    __version__: str
+
 __all__ = ["MIWAEImputer", "MultiplyImputed", "Pooled", "pool"]
 
 # Where the public names live. They are imported when first asked for: `import miwae` alone, and
@@ -20,6 +22,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("miwae")
     if name not in _HOMES:
         raise AttributeError(f"module 'miwae' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -148,6 +148,24 @@ def _fail(message: str, *, code: int) -> None:
 
 
 # ---------------------------------------------------------------------- commands
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if asked:
+        sys.stdout.write(f"miwae {metadata.version('miwae')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Say which it is, and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options that need no command."""
 
 
 @app.command()
