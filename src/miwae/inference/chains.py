@@ -46,7 +46,7 @@ def _run(
     everything = jnp.ones(x.shape, dtype=bool)
 
     def fill(z: Float[Array, "N L"], key: Key[Array, ""]) -> Float[Array, "N D"]:
-        eta = autoencoder.generative.decoder(z[None])
+        eta = autoencoder.generative.decode(z[None])
         return jnp.where(observed, x, observation.sample(eta, x, observed, key)[0])
 
     def log_ratio(x: Float[Array, "N D"], z: Float[Array, "N L"]) -> Float[Array, " N"]:

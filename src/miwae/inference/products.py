@@ -22,7 +22,7 @@ def _drawn(codes: Codes) -> Float[Array, "K B D"]:
     def one(eta: Array, x: Array, observed: Array, key: Array) -> Float[Array, "K D"]:
         return generative.observation.sample(eta[:, None], x[None], observed[None], key)[:, 0]
 
-    eta = generative.decoder(codes.z)
+    eta = generative.decode(codes.z)
     of_rows = jax.vmap(one, in_axes=(1, 0, 0, 0), out_axes=1)
     drawn = of_rows(eta, codes.x, codes.observed, codes.key)
     return jnp.where(codes.observed[None], codes.x[None], drawn)
@@ -44,7 +44,7 @@ def _block(codes: Codes, z: Array, number: Array) -> Codes:
 def closed_form(codes: Codes) -> Float[Array, "K B S"]:
     """`E[statistics | x_obs, z]`: Eqn. (12), the estimate of smaller variance."""
     generative = codes.autoencoder.generative
-    return generative.observation.mean(generative.decoder(codes.z), codes.x, codes.observed)
+    return generative.observation.mean(generative.decode(codes.z), codes.x, codes.observed)
 
 
 class DrawnStatistic(eqx.Module):

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 
 from miwae.model.fill import AbstractFill
 from miwae.model.linear import FactorAnalysis
+from miwae.model.matching import applied, require_width
 from miwae.model.posteriors import AbstractPosterior
 from miwae.model.proposals import AbstractProposal, AffineStudentT
 
@@ -43,10 +44,14 @@ class Amortizer(AbstractAmortizer):
 
     def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
         """`Psi(z | g(iota(x_obs)))`."""
-        filled = self.fill(inputs, seen)
+        filled = _filled(self.fill, inputs, seen)
         if self.indicator:
             filled = jnp.concatenate([filled, seen.astype(filled.dtype)], axis=-1)
-        return self.posterior(self.encoder(filled))
+        given = "inputs and indicators of a row" if self.indicator else "inputs of a row"
+        kappa = applied(self.encoder, filled, called="encoder", given=given)
+        family = f"{type(self.posterior).__name__}({self.posterior.n_latent})"
+        require_width(kappa, self.posterior.n_parameters, _output(self.encoder), family)
+        return self.posterior(kappa)
 
 
 class LinearAmortizer(AbstractAmortizer):
@@ -68,11 +73,28 @@ class LinearAmortizer(AbstractAmortizer):
         """Factor analysis, then the encoder's correction."""
         # The core is where the proposal starts from; what it lacks later on is the encoder's to
         # learn.
+        n_inputs, n_latent = self.core.loadings.shape
+        require_width(inputs, n_inputs, "the row of inputs", "the linear core")
         core = jax.lax.stop_gradient(self.core).posterior(inputs, seen)
-        filled = self.fill(inputs, seen)
+        filled = _filled(self.fill, inputs, seen)
         row = jnp.concatenate([filled, seen.astype(filled.dtype), core.mean], axis=-1)
-        delta, gamma, tail = jnp.split(self.encoder(row), 3, axis=-1)
+        given = "inputs, indicators and factors of a row"
+        correction = applied(self.encoder, row, called="encoder", given=given)
+        require_width(
+            correction, 3 * n_latent, _output(self.encoder), "the linear core's proposal"
+        )
+        delta, gamma, tail = jnp.split(correction, 3, axis=-1)
         gamma = jnp.clip(gamma, -MOST_WIDENING, MOST_WIDENING)
         tail = jnp.minimum(tail, LIGHTEST_TAIL)
         df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
         return AffineStudentT(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
+
+
+def _filled(
+    fill: AbstractFill, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]
+) -> Float[Array, "B E"]:
+    return applied(fill, inputs, seen, called="fill", given="inputs of a row")
+
+
+def _output(encoder: object) -> str:
+    return f"the output of the encoder {type(encoder).__name__}"

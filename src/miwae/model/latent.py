@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.arrays import as_incomplete
 from miwae.errors import DataError
 from miwae.model.amortizers import AbstractAmortizer
+from miwae.model.matching import applied, require_width
 from miwae.model.observations import AbstractObservation
 from miwae.model.priors import AbstractPrior
 from miwae.model.proposals import AbstractProposal
@@ -26,6 +27,18 @@ class LatentModel(eqx.Module):
     prior: AbstractPrior
     decoder: Callable[[Float[Array, "K B L"]], Float[Array, "K B P"]]
     observation: AbstractObservation
+
+    def decode(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
+        """`f(z)`, the parameters of the observation model.
+
+        Raises:
+            SettingsError: the decoder does not suit the codes, or the observation model.
+        """
+        eta = applied(self.decoder, z, called="decoder", given="dimensions of a code")
+        output = f"the output of the decoder {type(self.decoder).__name__}"
+        family = f"{type(self.observation).__name__} of {self.observation.n_features} features"
+        require_width(eta, self.observation.n_parameters, output, family)
+        return eta
 
 
 class Autoencoder(eqx.Module):
@@ -42,15 +55,18 @@ class Autoencoder(eqx.Module):
         self, z: Float[Array, "K B L"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B"]:
         """`log p(x_obs | z) + log p(z)`."""
-        eta = self.generative.decoder(z)
+        prior = self.generative.prior
+        of_prior = f"the prior {type(prior).__name__}"
+        require_width(z, prior.n_latent, "a code of the proposal", of_prior)
+        eta = self.generative.decode(z)
         likelihood = self.generative.observation.log_prob(eta, x, observed)
-        return likelihood + self.generative.prior.log_prob(z, self.amortizer)
+        return likelihood + prior.log_prob(z, self.amortizer)
 
     def generate(self, key: Key[Array, ""], n_rows: int) -> Float[Array, "N D"]:
         """New complete rows from the model."""
         key_z, key_x = jax.random.split(key)
         z = self.generative.prior.sample(key_z, n_rows, self.amortizer)
-        eta = self.generative.decoder(z[None])
+        eta = self.generative.decode(z[None])
         observation = self.generative.observation
         nothing = jnp.zeros((n_rows, observation.n_features))
         return observation.sample(eta, nothing, jnp.zeros(nothing.shape, dtype=bool), key_x)[0]

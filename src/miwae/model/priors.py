@@ -12,6 +12,7 @@ from flowjax.flows import coupling_flow
 from jaxtyping import Array, Float, Key
 
 from miwae.model.amortizers import AbstractAmortizer
+from miwae.model.matching import applied
 from miwae.model.proposals import AbstractProposal
 from miwae.numerics import features_first, logmeanexp
 
@@ -102,7 +103,9 @@ class VampPrior(AbstractPrior):
     def _posterior(
         self, inputs: Float[Array, "C E"], amortizer: AbstractAmortizer
     ) -> AbstractProposal:
-        return (self.own or amortizer)(inputs, jnp.ones(inputs.shape, dtype=bool))
+        seen = jnp.ones(inputs.shape, dtype=bool)
+        given = "numbers of a pseudo-input of VampPrior"
+        return applied(self.own or amortizer, inputs, seen, called="amortizer", given=given)
 
     def fixed(self, amortizer: AbstractAmortizer) -> "VampPrior":
         """The same distribution, whatever becomes of the amortizer."""

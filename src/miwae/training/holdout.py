@@ -68,7 +68,7 @@ def score_held_out(
     def block(total: Float[Array, " 4"], part: tuple[Array, ...]) -> tuple[Array, None]:
         x, observed, held_out, key = part
         z, log_w = draw(autoencoder, x, observed, key, n_samples)
-        eta = autoencoder.generative.decoder(z)
+        eta = autoencoder.generative.decode(z)
         log_held = observation.log_prob(eta, x, held_out)
         log_density = logmeanexp(log_w + log_held) - logmeanexp(log_w)
         w = jax.nn.softmax(log_w, axis=0)
