@@ -1008,6 +1008,25 @@ def test_indicators_tell_what_was_missing(linear):
     assert array[:, 3].tolist() == frame["a"].isna().tolist()
 
 
+def test_indicators_beside_labels_that_are_no_text_suit_a_pipeline(linear):
+    frame = linear[0].set_axis([0, 2, 3], axis=1).rename_axis(columns="label")
+    frame.insert(1, 1, np.nan)  # which is dropped
+    # As scikit-learn names them: SimpleImputer does so, too.
+    names = ["x0", "x2", "x3", *(f"missingindicator_x{i}" for i in range(4))]
+    pipeline = make_pipeline(make(add_indicator=True), StandardScaler(), LinearRegression())
+    pipeline.fit(frame, np.arange(len(frame)))
+    imputer = pipeline[0]
+    assert list(imputer.get_feature_names_out()) == names
+    for out in (imputer.transform(frame), *imputer.interval(frame)):
+        assert list(out.columns) == names
+        assert out.columns.name == "label"
+    # Without indicators labels stay as they are, and so do several levels of them.
+    assert list(make().fit(frame).transform(frame).columns) == [0, 2, 3]
+    levels = frame.set_axis(pd.MultiIndex.from_product([["a", "b"], [0, 1]]), axis=1)
+    out = make(add_indicator=True).fit(levels).transform(levels)
+    assert list(out.columns[:3]) == [("a", 0), ("b", 0), ("b", 1)]
+
+
 @pytest.mark.parametrize("marks", [[-999, "?"], (-999.0, "?"), {-999, "?"}])
 def test_several_values_can_mean_missing(marks):
     frame = pd.DataFrame(

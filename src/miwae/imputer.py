@@ -66,7 +66,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         keep_empty_features: keep columns without any observed cell, filled with 0 if they hold
             numbers; by default they are dropped, as in scikit-learn.
         add_indicator: append a column that tells which cells were missing for each column that had
-            missing cells when fitted.
+            missing cells when fitted. Labels that are not text become x0, x1, ..., as in
+            scikit-learn, which takes no frame with both.
         objective: "miwae", or "mvae" for the cruder bound.
         n_models: fit so many models, with other initial weights and other cells held out, two at a
             time, and take the mean of what they say.
@@ -680,7 +681,9 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             table = table.keep([i for i in range(len(names)) if i not in dropped])
         if self._flagged():
             flags = {f"missingindicator_{names[i]}": gaps[i].missing for i in self._flagged()}
-            table = table.with_columns(flags, first=False)
+            # scikit-learn refuses frames of which some labels are text and others are not.
+            named = list(self.get_feature_names_out())
+            table = table.with_columns(flags, first=False).named(named)
         return table
 
 

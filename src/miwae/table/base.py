@@ -173,6 +173,10 @@ class AbstractTable(abc.ABC):
     ) -> "AbstractTable":
         """With further columns of flags or integers, before all others or after them."""
 
+    def named(self, names: Sequence[str]) -> "AbstractTable":
+        """With these names, where labels need not be text and some are not."""
+        return self
+
     @classmethod
     @abc.abstractmethod
     def stacked(cls, tables: Sequence["AbstractTable"]) -> "AbstractTable":

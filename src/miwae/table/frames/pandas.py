@@ -250,6 +250,14 @@ class PandasTable(AbstractTable):
         frame.attrs = dict(own.attrs)
         return PandasTable(frame)
 
+    def named(self, names: Sequence[str]) -> "PandasTable":
+        """With these names, where some labels are not text; labels of several levels stay."""
+        labels = self._frame.columns
+        if labels.nlevels > 1 or all(isinstance(label, str) for label in labels):
+            return self
+        frame = self._frame.set_axis(names, axis=1)
+        return PandasTable(frame.rename_axis(columns=labels.name))
+
     @classmethod
     def stacked(cls, tables: Sequence["PandasTable"]) -> "PandasTable":
         """Tables of the same columns, one below the other, the rows numbered from 0."""
