@@ -20,6 +20,7 @@ from miwae.table.schema import (
     infer_schema,
     word,
 )
+from miwae.table.transforms import choose_transform
 
 NAN = float("nan")
 RNG = np.random.default_rng(0)
@@ -236,6 +237,14 @@ def test_constants_keep_their_value(values, dtype, constant):
         ([-1.5, 2.5], None, None, (None, None)),
         ([0.5, 3.0, 1.25], None, None, (0.25, None)),
         ([0, 0.5, 1], None, None, (0, 1)),
+        ([0, 0.5, 0.9], None, None, (0, 1)),
+        ([0.2, 0.5, 1], None, None, (0.1, 1)),
+        ([0.2, 0.5, 0.9], None, None, (0.1, 1)),  # shares, perhaps
+        ([0.2, 0.5, 1.1], None, None, (0.1, None)),
+        ([0.02, 0.03, 0.05], None, None, (0.01, None)),
+        ([-0.2, 0.5, 0.9], None, None, (None, None)),
+        ([0.2, 0.5, 0.9], "continuous", None, (None, None)),
+        ([0.2, 0.5, 0.9], None, (0, None), (0, None)),
         ([0, 0.5, 100], None, None, (0, 100)),
         ([0, 0.5, 99], None, None, (0, None)),
         ([0, 0, 0, 9], None, None, (0, None)),
@@ -264,6 +273,15 @@ def test_constants_keep_their_value(values, dtype, constant):
 def test_limits(values, kind, bounds, limits):
     known = schema_of(values, kind, bounds)
     assert (known.lower, known.upper) == limits
+
+
+def test_a_limit_of_shares_changes_nothing_but_the_limit():
+    x = np.random.default_rng(0).uniform(0.1, 0.95, 200)
+    shares, lengths = schema_of(x), schema_of(2 * x)
+    assert (shares.kind, lengths.kind) == ("positive", "positive")
+    assert shares.reason.endswith("; none is above 1")
+    assert "above 1" not in lengths.reason
+    assert shares.transform == choose_transform(x)
 
 
 def test_bounds_say_that_numbers_are_numbers():

@@ -37,6 +37,10 @@ NOT_MODELLED = frozenset({"constant", "empty", "identifier"})
 # Where numbers from exactly 0 on end exactly here, no number can be above.
 NATURAL_BOUNDS = {1.0: "shares", 100.0: "percentages"}
 
+# Numbers up to 1 that come this near may be shares, and no share is above 1. If they are none,
+# little is lost: what is imputed stays near the observed range anyway.
+NEAR_ONE = 0.5
+
 # Whole numbers that each occur so often on average are a scale (1 to 5), which ends at its ends.
 OFTEN = 20
 
@@ -342,14 +346,19 @@ def _inferred_number(
         return "integer", f"whole numbers from {lowest} to {highest}"
     if limits is not None:
         return "bounded", "bounds were given"
+    also = "; none is above 1" if _may_be_shares(x) else ""
     if low > 0:
-        return "positive", f"all observed numbers are above 0, from {lowest} to {highest}"
+        return "positive", f"all observed numbers are above 0, from {lowest} to {highest}{also}"
     if low == 0 and high in NATURAL_BOUNDS:
         what = NATURAL_BOUNDS[high]
         return "bounded", f"all observed numbers are {what} from 0 to {highest}"
     if low == 0:
-        return "bounded", f"no observed number is below 0, the largest is {highest}"
+        return "bounded", f"no observed number is below 0, the largest is {highest}{also}"
     return "continuous", f"numbers from {lowest} to {highest}"
+
+
+def _may_be_shares(x: Float[np.ndarray, " N"]) -> bool:
+    return bool(x.min() >= 0 and NEAR_ONE < x.max() <= 1)
 
 
 def _are_counts(x: Float[np.ndarray, " N"]) -> bool:
@@ -528,6 +537,8 @@ def _limits(
         lower = 1.0 if kind == "integer" and low > 0 else 0.0
     if limits is None and kind in ("bounded", "integer") and low == 0 and high in NATURAL_BOUNDS:
         upper = high
+    if limits is None and kind in ("bounded", "positive") and _may_be_shares(x):
+        upper = 1.0
     if limits is None and kind == "integer" and len(x) >= OFTEN * len(np.unique(x)):
         lower, upper = low, high
     return lower, upper
