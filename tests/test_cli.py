@@ -138,6 +138,7 @@ def test_no_arguments_show_the_help():
         (("impute",), "IN"),
         (("fit", "x.csv"), "--output"),
         (("impute", "x.csv", "-m", "-1"), "-m"),
+        (("impute", "x.csv", "--n-models", "0"), "--n-models"),
         (("impute", "x.csv", "--max-time", "soon"), "--max-time"),
         (("explode",), "explode"),
     ],
@@ -348,13 +349,14 @@ PEOPLE = b"height,colour\n1.75,red\n1.65,blue\n,red\n"
         (b"a,b\n", "", 1, ("no rows",)),
         (b'a,b\n1,"2\n', "", 1, ("in.csv", "line 2", "quote")),
         (PEOPLE, "--kind height=tall", 2, ("'height'", "'tall'", "positive, bounded")),
-        (PEOPLE, "--kind heigth=positive", 2, ("'heigth'", "did you mean 'height'?")),
+        (PEOPLE, "--kind heigth=positive", 2, ("--kind names", "did you mean 'height'?")),
         (PEOPLE, "--kind colour=count", 1, ("'colour'", "count", "red")),
         (PEOPLE, "--kind colour=ordinal:red<green", 2, ("'colour'", "blue")),
         (PEOPLE, "--kind height", 2, ("--kind", "'height'", "COLUMN=")),
         (PEOPLE, "--bounds height=0:1.7", 1, ("'height'", "1.75", "widen the bounds")),
         (PEOPLE, "--bounds height=0-2", 2, ("--bounds", "height=0-2", "LOW:HIGH")),
-        (PEOPLE, "--bounds height=2:0", 2, ("'height'", "2 is not below 0")),
+        (PEOPLE, "--bounds heigth=0:2", 2, ("--bounds names", "did you mean 'height'?")),
+        (PEOPLE, "--bounds height=2:0", 2, ("--bounds of 'height'", "2 is not below 0")),
         (PEOPLE, "--bounds colour=0:1", 2, ("'colour'", "only columns of numbers")),
         (PEOPLE, "--model no.miwae", 1, ("no.miwae", "miwae fit")),
         (PEOPLE, "--model no.miwae --kind height=positive", 2, ("--kind", "refit")),
@@ -945,7 +947,7 @@ def test_benchmark_refuses_what_it_does_not_know():
         (("--methods", "magic"), ("--methods magic", "missforest")),
         (("--mechanism", "magic"), ("--mechanism magic", "mnar-self")),
         (("--plot", "x.doc"), ("--plot x.doc", ".png")),
-        (("--rate", "1.5"), ("1.5",)),
+        (("--rate", "1.5"), ("--rate", "1.5")),
     ):
         run = miwae("benchmark", "-", *arguments, stdin=correlated_table())
         assert_fails(run, 2, *words)

@@ -91,7 +91,8 @@ MaxTime = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="For the whole run, from its start.")
 ]
 Models = Annotated[
-    int | None, typer.Option(metavar="N", help="Models to fit, whose mean is taken; by default 2.")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Models to fit, whose mean is taken; by default 2."),
 ]
 Bootstrap = Annotated[
     bool,
@@ -103,6 +104,9 @@ Bootstrap = Annotated[
 ]
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
+
+# Errors that begin with the name of a Python parameter, which here is the name of an option.
+OPTIONS = {"column_kinds": "--kind", "bounds": "--bounds", "rate": "--rate"}
 
 
 def main() -> None:
@@ -116,7 +120,8 @@ def main() -> None:
     try:
         _run()
     except SettingsError as error:
-        _fail(str(error), code=2)
+        name, space, rest = str(error).partition(" ")
+        _fail(OPTIONS.get(name, name) + space + rest, code=2)
     except MiwaeError as error:
         _fail(str(error), code=1)
     except BrokenPipeError:

@@ -121,7 +121,7 @@ def _refuse_binary(data: bytes) -> None:
     if b"\0" in data or data.startswith(_MAGIC) or control > len(sample) // 20:
         raise DataError(
             "this is not a text table: it holds bytes that no text has. If it is text without a "
-            "mark of byte order, name its encoding (encoding='utf-16-le'); if it is of another "
+            "mark of byte order, name its encoding (utf-16-le, say); if it is of another "
             "format, give it that format's suffix"
         )
 
