@@ -1821,6 +1821,19 @@ def test_ambiguous_dates_are_read_as_they_were_learned(dated, loaded, tmp_path):
     same = table_of("when,flag,size,n", "2024-02-01,,1.0,2")
     alone = table_of("when,flag,size,n", "01/02/2024,,1.0,2")
     assert dated.score_samples(same).tolist() == dated.score_samples(alone).tolist()
+    told = [event for event in dated.events_ if "the day or the month" in event]
+    assert told == [
+        "column 'when': nothing in these rows tells whether the day or the month comes first; "
+        f"read as learned, as in {dated.specimens_[0]}; write all cells as 2024-12-31 to be sure"
+    ]
+    assert int(dated.specimens_[0].split("/")[0]) > 12
+
+
+def test_dates_that_tell_their_order_are_no_event(dated):
+    dated = copy.deepcopy(dated)
+    before = list(dated.events_)
+    dated.transform(table_of("when,flag,size,n", "31/01/2024,,1.0,2", "01/02/2024,TRUE,1.0,2"))
+    assert [event for event in dated.events_ if event not in before] == []
 
 
 def test_files_with_other_specimens_than_columns_are_refused(dated, tmp_path):

@@ -26,7 +26,13 @@ from miwae.modelling.settings import Architecture, remaining, training_settings
 from miwae.multiple import MultiplyImputed
 from miwae.persistence import load_imputer, save_imputer
 from miwae.progress import Progressor, progressor
-from miwae.table.agreement import fixed_cells, require_fillable, require_names, unfilled
+from miwae.table.agreement import (
+    ambiguous_dates,
+    fixed_cells,
+    require_fillable,
+    require_names,
+    unfilled,
+)
 from miwae.table.base import AbstractTable, Column, Gaps
 from miwae.table.encoding import Encoded, Fills, encode
 from miwae.table.frames import as_table
@@ -593,14 +599,17 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 )
                 if columns[i].dtype != before and event not in self.events_:
                     self.events_.append(event)
-        return table, [
-            table.as_learned(i, known.storage, specimen, missing)
-            if column.storage != known.storage or not column.n_observed
-            else column
-            for i, (known, specimen, column) in enumerate(
-                zip(self.schema_.columns, self.specimens_, columns, strict=True)
-            )
-        ]
+        for i, (known, specimen) in enumerate(
+            zip(self.schema_.columns, self.specimens_, strict=True)
+        ):
+            before = columns[i]
+            if before.storage == known.storage and before.n_observed:
+                continue
+            columns[i] = table.as_learned(i, known.storage, specimen, missing)
+            event = ambiguous_dates(before, columns[i], specimen)
+            if event is not None and event not in self.events_:
+                self.events_.append(event)
+        return table, columns
 
     def _check_names(self, table: AbstractTable, *, reset: bool) -> None:
         names = np.asarray(table.names, dtype=object)

@@ -7,7 +7,7 @@ from miwae.table.base import TIMES, AbstractTable, Column
 from miwae.table.encoding import wrong_type
 from miwae.table.schema import CODED, ColumnSchema
 
-__all__ = ["fixed_cells", "require_fillable", "require_names", "unfilled"]
+__all__ = ["ambiguous_dates", "fixed_cells", "require_fillable", "require_names", "unfilled"]
 
 
 def require_names(given: Sequence[str], known: Sequence[str], n_known: int) -> None:
@@ -74,6 +74,22 @@ def _require_times(known: ColumnSchema, column: Column) -> None:
             f"column {known.name!r} was learned as {known.kind} from {before}, but is of type "
             f"{column.dtype} here: convert it to {before}, or fit again"
         )
+
+
+def ambiguous_dates(before: Column, column: Column, specimen: str) -> str | None:
+    """What to say of dates that could be read in two ways, and were read as others before.
+
+    Args:
+        before: the column by itself: text, where its cells do not tell what they are.
+        column: as it was read.
+        specimen: of the column that was learned.
+    """
+    if not before.n_observed or (before.storage, column.storage) != ("text", "time"):
+        return None
+    return (
+        f"column {column.name!r}: nothing in these rows tells whether the day or the month comes "
+        f"first; read as learned, as in {specimen}; write all cells as 2024-12-31 to be sure"
+    )
 
 
 def unfilled(known: ColumnSchema, column: Column, *, keep_empty: bool) -> str | None:
