@@ -2,6 +2,7 @@ import threading
 import time
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from miwae.threads import WORKERS, meanwhile, side_by_side
 
@@ -21,6 +22,28 @@ def test_results_come_in_the_order_of_the_tasks():
 def test_tasks_run_at_the_same_time():
     meeting = threading.Barrier(WORKERS, timeout=10)  # breaks unless all of them come
     assert sorted(side_by_side([lambda check: meeting.wait()] * WORKERS)) == list(range(WORKERS))
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_linear_algebra_keeps_to_its_thread_as_long_as_any_task_runs():
+    with threadpool_limits(2, user_api="blas"):  # however many cores there are
+
+        def nested(check):
+            side_by_side([lambda check: None] * 2)
+            return blas_threads()
+
+        assert side_by_side([nested] * 2) == [{1}] * 2
+        assert blas_threads() == {2}
+
+        def fails(check):
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            side_by_side([fails] * 2)
+        assert blas_threads() == {2}
 
 
 def test_a_failure_ends_the_others_and_is_raised_itself():

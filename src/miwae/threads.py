@@ -7,6 +7,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import jax
+from threadpoolctl import threadpool_limits
 
 __all__ = ["WORKERS", "meanwhile", "side_by_side"]
 
@@ -25,6 +26,35 @@ def _on_device(task: Callable[[], T]) -> Callable[[], T]:
             return task()
 
     return work
+
+
+class _OneThreadEach:
+    """While anyone is inside, linear algebra of NumPy keeps to the thread that calls it.
+
+    Otherwise each of several tasks would have it use all cores, and they would wait for each
+    other: several times slower. The limit is one of the process; whoever leaves last lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limits: threadpool_limits | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._limits is None:
+                self._limits = threadpool_limits(1, user_api="blas")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._limits is not None and not self._inside:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+_one_thread_each = _OneThreadEach()
 
 
 @contextlib.contextmanager
@@ -52,7 +82,7 @@ def side_by_side(tasks: Sequence[Callable[[Callable[[], None]], T]]) -> list[T]:
 
     if len(tasks) == 1:
         return [tasks[0](check)]
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with _one_thread_each, ThreadPoolExecutor(WORKERS) as pool:
         running = [pool.submit(_on_device(lambda task=task: task(check))) for task in tasks]
         try:
             for future in wait(running, return_when=FIRST_EXCEPTION).done:

@@ -9,6 +9,7 @@ from sklearn.decomposition import FactorAnalysis as SklearnFactorAnalysis
 
 import oracle
 from miwae.errors import DataError, SettingsError
+from miwae.model import linear
 from miwae.model.amortizers import LinearAmortizer
 from miwae.model.build import linear_autoencoder, linear_core
 from miwae.model.fill import ZeroFill
@@ -91,6 +92,22 @@ def test_no_iteration_lowers_the_objective(ridge):
     likelihood = oracle.log_prob(model, X, OBSERVED).sum()
     penalty = 0.5 * ridge * (model.loadings**2 / model.noise[:, None]).sum()
     np.testing.assert_allclose(fit.objective[-1], likelihood - penalty, rtol=ROUNDING)
+
+
+def test_features_observed_in_the_same_rows_are_handled_together():
+    # Patterns 0 1 0 2 1: neither in order nor of one size.
+    observed = OBSERVED[:, [0, 1, 0, 3, 1]]
+    rows = observed.any(axis=1)
+    x, observed = X[rows], observed[rows]
+    patterns = linear._patterns(observed)
+    assert patterns.pattern_of.tolist() == [0, 1, 0, 2, 1]
+    np.testing.assert_array_equal(patterns.seen, observed[:, [0, 1, 3]])
+    np.testing.assert_array_equal(patterns.sums(np.arange(5.0)), [0 + 2, 1 + 4, 3])
+    fit = fit_factor_analysis(np.where(observed, x, np.nan), n_factors=2, ridge=0.0)
+    allowed = ROUNDING * np.abs(fit.objective).max()
+    assert (np.diff(fit.objective) >= -allowed).all()
+    likelihood = oracle.log_prob(as_oracle(fit.model), x, observed).sum()
+    np.testing.assert_allclose(fit.objective[-1], likelihood, rtol=ROUNDING)
 
 
 def test_a_converged_fit_cannot_be_improved():

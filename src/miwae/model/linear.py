@@ -12,7 +12,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from miwae import linalg
 from miwae.arrays import as_incomplete, require_at_least, require_trainable
@@ -87,51 +87,77 @@ class _Parameters(NamedTuple):
     noise: Float[np.ndarray, " D"]
 
 
+class _Patterns(NamedTuple):
+    """Features that are observed in the same rows, such as the levels of a category.
+
+    What depends on where a feature was observed, but not on its value, is the same for all
+    features of a pattern: with many levels, that is most of the work.
+    """
+
+    seen: Float[np.ndarray, "N G"]  # 1 where a pattern's features were observed
+    pattern_of: Int[np.ndarray, " D"]
+
+    def sums(self, a: Float[np.ndarray, "D *M"]) -> Float[np.ndarray, "G *M"]:
+        """Over the features of each pattern."""
+        order = np.argsort(self.pattern_of, kind="stable")
+        starts = np.searchsorted(self.pattern_of[order], np.arange(self.seen.shape[1]))
+        return np.add.reduceat(a[order], starts, axis=0)
+
+
+def _patterns(observed: Bool[np.ndarray, "N D"]) -> _Patterns:
+    packed = [column.tobytes() for column in np.packbits(observed, axis=0).T]
+    numbers = {column: g for g, column in enumerate(dict.fromkeys(packed))}
+    pattern_of = np.array([numbers[column] for column in packed])
+    _, first = np.unique(pattern_of, return_index=True)
+    return _Patterns(observed[:, first].astype(np.float64), pattern_of)
+
+
 class _Moments(NamedTuple):
     """Sums over rows, for each feature over the rows in which it was observed; z' = (z, 1)."""
 
-    zz: Float[np.ndarray, "D M M"]  # E[z' z'']
+    zz: Float[np.ndarray, "G M M"]  # E[z' z''], for each pattern
     xz: Float[np.ndarray, "D M"]  # x E[z']
-    xx: Float[np.ndarray, " D"]
-    count: Float[np.ndarray, " D"]
     log_prob: float
 
     def plus(self, other: "_Moments") -> "_Moments":
         """Of these rows and of others."""
+        return _Moments(self.zz + other.zz, self.xz + other.xz, self.log_prob + other.log_prob)
+
+
+def _expect(
+    model: _Parameters,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    patterns: _Patterns,
+    block_rows: int,
+) -> _Moments:
+    """The E-step for all rows, a block at a time; the posterior of `FactorAnalysis.posterior`."""
+    n_latent = model.loadings.shape[1]
+    scaled = model.loadings / model.noise[:, None]
+    outer = (model.loadings[:, :, None] * scaled[:, None, :]).reshape(-1, n_latent**2)
+    precision = patterns.sums(outer)
+    constants = patterns.sums(np.log(2 * math.pi * model.noise))
+
+    def moments(rows: slice) -> _Moments:
+        seen = patterns.seen[rows]
+        n_rows, n_extended = len(seen), n_latent + 1
+        each = (precision.T @ seen.T).reshape(n_latent, n_latent, n_rows)
+        covariance, log_det = _inverse(np.eye(n_latent)[..., None] + each)
+        residual = np.where(observed[rows], x[rows] - model.mean, 0.0)
+        projected = scaled.T @ residual.T
+        mean = np.sum(covariance * projected[None], axis=1)
+        quadratic = np.square(residual) @ (1 / model.noise) - np.sum(projected * mean, axis=0)
+        extended = np.concatenate([mean, np.ones((1, n_rows))])
+        second = extended[:, None] * extended[None, :]
+        second[:-1, :-1] += covariance
         return _Moments(
-            self.zz + other.zz,
-            self.xz + other.xz,
-            self.xx + other.xx,
-            self.count + other.count,
-            self.log_prob + other.log_prob,
+            zz=(second.reshape(-1, n_rows) @ seen).T.reshape(-1, n_extended, n_extended),
+            xz=(extended @ x[rows]).T,
+            log_prob=float(-0.5 * np.sum(quadratic + seen @ constants + log_det)),
         )
 
-
-def _moments(
-    model: _Parameters, x: Float[np.ndarray, "B D"], observed: Bool[np.ndarray, "B D"]
-) -> _Moments:
-    """The E-step for a block of rows; the same posterior as `FactorAnalysis.posterior`."""
-    n_rows, n_latent = len(x), model.loadings.shape[1]
-    residual = np.where(observed, x - model.mean, 0.0)
-    weight = np.where(observed, 1 / model.noise, 0.0)
-    outer = (model.loadings[:, :, None] * model.loadings[:, None, :]).reshape(-1, n_latent**2)
-    precision = (outer.T @ weight.T).reshape(n_latent, n_latent, n_rows)
-    covariance, log_det = _inverse(np.eye(n_latent)[..., None] + precision)
-    projected = model.loadings.T @ (weight * residual).T
-    mean = np.sum(covariance * projected[None], axis=1)
-    quadratic = np.sum(weight * residual**2, axis=1) - np.sum(projected * mean, axis=0)
-    constants = observed @ np.log(2 * math.pi * model.noise)
-    extended = np.concatenate([mean, np.ones((1, n_rows))])
-    second = extended[:, None] * extended[None, :]
-    second[:-1, :-1] += covariance
-    n_extended = n_latent + 1
-    return _Moments(
-        zz=(second.reshape(-1, n_rows) @ observed).T.reshape(-1, n_extended, n_extended),
-        xz=(extended @ x).T,
-        xx=np.sum(x**2, axis=0),
-        count=observed.sum(axis=0).astype(np.float64),
-        log_prob=float(-0.5 * np.sum(quadratic + constants + log_det)),
-    )
+    blocks = (slice(i, i + block_rows) for i in range(0, len(x), block_rows))
+    return functools.reduce(_Moments.plus, map(moments, blocks))
 
 
 def _inverse(
@@ -153,31 +179,26 @@ def _inverse(
     return a, log_det
 
 
-def _maximise(total: _Moments, ridge: float, floor: float) -> _Parameters:
+class _Totals(NamedTuple):
+    """What the M-step needs of the rows themselves, which no iteration changes."""
+
+    xx: Float[np.ndarray, " D"]
+    count: Float[np.ndarray, " D"]
+
+
+def _maximise(
+    sums: _Moments, totals: _Totals, patterns: _Patterns, ridge: float, floor: float
+) -> _Parameters:
     """The M-step: a ridge regression of each feature on the factors, then its noise."""
-    n_extended = total.zz.shape[1]
+    zz, n_extended = sums.zz[patterns.pattern_of], sums.zz.shape[1]
     # The intercept is not penalised; a trace of ridge keeps columns without variance solvable.
     penalty = np.append(np.full(n_extended - 1, ridge), 0.0)
-    weights = np.linalg.solve(total.zz + np.diag(penalty + 1e-6), total.xz[..., None])[..., 0]
-    fitted = np.einsum("dm,dmk,dk->d", weights, total.zz, weights, optimize=True)
-    squares = total.xx - 2 * np.sum(weights * total.xz, axis=1) + fitted
+    weights = np.linalg.solve(zz + np.diag(penalty + 1e-6), sums.xz[..., None])[..., 0]
+    fitted = np.einsum("dm,dmk,dk->d", weights, zz, weights, optimize=True)
+    squares = totals.xx - 2 * np.sum(weights * sums.xz, axis=1) + fitted
     squares += ridge * np.sum(weights[:, :-1] ** 2, axis=1)
-    noise = np.maximum(squares / np.maximum(total.count, 1.0), floor)
+    noise = np.maximum(squares / np.maximum(totals.count, 1.0), floor)
     return _Parameters(weights[:, :-1], weights[:, -1], noise)
-
-
-def _expect(
-    model: _Parameters,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-    block_rows: int,
-) -> _Moments:
-    """The E-step for all rows, a block at a time."""
-    parts = [
-        _moments(model, x[i : i + block_rows], observed[i : i + block_rows])
-        for i in range(0, len(x), block_rows)
-    ]
-    return functools.reduce(_Moments.plus, parts)
 
 
 def _objective(model: _Parameters, log_prob: float, ridge: float) -> float:
@@ -238,11 +259,13 @@ def fit_factor_analysis(
     require_trainable(observed)
     model = _start(x, observed, min(n_factors, x.shape[1]), noise_floor)
     known = np.where(observed, x, 0.0).astype(np.float64)
+    patterns = _patterns(observed)
+    totals = _Totals(np.sum(known**2, axis=0), observed.sum(axis=0).astype(np.float64))
     trace = []
     for _ in range(n_iterations):
-        total = _expect(model, known, observed, block_rows)
-        trace.append(_objective(model, total.log_prob, ridge))
-        model = _maximise(total, ridge, noise_floor)
-    last = _expect(model, known, observed, block_rows).log_prob
+        sums = _expect(model, known, observed, patterns, block_rows)
+        trace.append(_objective(model, sums.log_prob, ridge))
+        model = _maximise(sums, totals, patterns, ridge, noise_floor)
+    last = _expect(model, known, observed, patterns, block_rows).log_prob
     fitted = FactorAnalysis(*(jnp.asarray(a.astype(np.float32)) for a in model))
     return FactorFit(fitted, np.array([*trace, _objective(model, last, ridge)]))
