@@ -312,6 +312,17 @@ def test_kinds_and_bounds_can_be_told():
     assert [column["reason"] for column in data["columns"]][:2] == ["as told", "as told"]
 
 
+def test_the_order_of_day_and_month_can_be_told(tmp_path):
+    table = b"when,x\n01/02/2024,7\n03/02/2024,7\n01/02/2024,\n"
+    told = ("--kind", "when=datetime:month-first")
+    data = inspected("-", *told, stdin=table)
+    assert (data["columns"][0]["kind"], data["hints"]) == ("datetime", [])
+    (hint,) = inspected("-", stdin=table)["hints"]
+    assert "--kind when=datetime:day-first (or month-first)" in hint
+    wrong = miwae("inspect", "-", "--kind", "x=datetime:day-first", stdin=table)
+    assert_fails(wrong, 1, "'x' cannot be datetime")
+
+
 def test_brackets_and_colons_in_names_are_printed_as_they_are(tmp_path):
     content = b"weight [kg],:smile:\n1.5,a\n2.5,b\n[x],b\n"
     table = written(tmp_path / "t[raw].csv", content)

@@ -63,7 +63,8 @@ Kinds = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="What a column is, if you know better; 'size=ordinal:S<M<L' also gives an order.",
+        help="What a column is, if you know better; 'size=ordinal:S<M<L' also gives an order, "
+        "'when=datetime:day-first' (or month-first) that of 01/02/2024.",
     ),
 ]
 Bounds = Annotated[
@@ -104,6 +105,9 @@ Bootstrap = Annotated[
 ]
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C
+
+# What --kind can say of dates such as 01/02/2024, in a table of which no cell tells it.
+ORDERS = {"datetime:day-first": "dmy", "datetime:month-first": "mdy"}
 
 # Errors that begin with the name of a Python parameter, which here is the name of an option.
 OPTIONS = {"column_kinds": "--kind", "bounds": "--bounds", "rate": "--rate"}
@@ -216,6 +220,7 @@ def impute(
     if model is not None:
         _refuse_part_of_model("--kind and --bounds", given=bool(given or limits))
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
+    table, given = _with_orders(table, given)
     require_writable(table, output)
     if model is not None:
         chosen = n_models is not None or bootstrap or seed is not None
@@ -267,6 +272,7 @@ def fit(
     say = Speaker(as_json=as_json, quiet=quiet, to_stdout=True)
     given, limits = _settings(kind, "--kind"), _limits(bounds)
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
+    table, given = _with_orders(table, given)
     inspection, columns = _inspect(table, given, limits, _marks(na))
     say.inspection(source, table, inspection)
     kinds = {**_left_alone(columns), **given}
@@ -320,7 +326,8 @@ def inspect(
 ) -> None:
     """Print what each column is taken for and what is missing. Nothing is trained."""
     table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
-    inspection, _ = _inspect(table, _settings(kind, "--kind"), _limits(bounds), _marks(na))
+    table, kinds = _with_orders(table, _settings(kind, "--kind"))
+    inspection, _ = _inspect(table, kinds, _limits(bounds), _marks(na))
     if as_json:
         data = {
             "file": source,
@@ -380,8 +387,9 @@ def benchmark(
     compared = []
     for source in sources:
         table = _read(source, na, delimiter, encoding, only_na=only_na, header=not no_header)
+        table, kinds = _with_orders(table, _settings(kind, "--kind"))
         columns = _columns(table, _marks(na))
-        matrix = as_matrix(infer_schema(columns, column_kinds=_settings(kind, "--kind")), columns)
+        matrix = as_matrix(infer_schema(columns, column_kinds=kinds), columns)
         experiment = Experiment(
             source, matrix.x, matrix.categorical, mechanism, rate, seed, "observed"
         )
@@ -524,6 +532,16 @@ def _settings(pairs: list[str] | None, option: str) -> dict[str, str]:
             raise SettingsError(f"{option} {pair!r} must be COLUMN=VALUE")
         settings[column] = value
     return settings
+
+
+def _with_orders(
+    table: AbstractTable, kinds: Mapping[str, str]
+) -> tuple[AbstractTable, dict[str, str]]:
+    """Dates of a text file in the order that was told, and the kinds without it."""
+    orders = {column: ORDERS[kind] for column, kind in kinds.items() if kind in ORDERS}
+    if isinstance(table, TextTable):
+        table = table.with_orders(orders)
+    return table, {**kinds, **dict.fromkeys(orders, "datetime")}
 
 
 def _limits(pairs: list[str] | None) -> dict[str, tuple[float | None, float | None]]:

@@ -450,7 +450,23 @@ def test_what_is_no_time_is_text(cells):
     assert column_of(cells).column(0).storage == "text"
 
 
-# What the cells do not tell, and another table told.
+# What the cells do not tell, and the user or another table told.
+
+
+@pytest.mark.parametrize(("order", "day"), [("dmy", "2024-02-01"), ("mdy", "2024-01-02")])
+def test_the_order_of_day_and_month_can_be_told(order, day):
+    text = read_text(b"x,when,other\n1,01/02/2024,01/02/2024\n2,03/04/2024,03/04/2024\n3,,\n")
+    table = text.with_orders({"when": order})
+    expected = np.datetime64(day, "s").astype(float)
+    for part in (table, table.keep([0, 1]), table.rows(0, 2), table.rows(0, 2).keep([0, 1])):
+        assert part.column(1).storage == "time"
+        assert part.column(1).values[0] == expected
+    assert table.column(2).storage == "text"
+    filled = table.fill({1: Fill(np.array([2]), np.array([expected]), storage="time")})
+    assert filled.texts(1) == ["01/02/2024", "03/04/2024", "01/02/2024"]
+    # Cells that tell it themselves are believed.
+    clear = read_text(b"when\n31/01/2024\n01/02/2024\n").with_orders({"when": "mdy"})
+    assert clear.column(0).values[0] == JAN_31
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ _FOR_PEOPLE = re.compile(
 MOST_STRAY, MANY_NUMBERS = 3, 10
 
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})")
+_SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d{4}")
 
 
 @dataclass(frozen=True)
@@ -166,11 +167,20 @@ def _unread(column: Column, known: ColumnSchema) -> list[str]:
     if all(map(_FOR_PEOPLE.fullmatch, levels)) and not all(map(str.isdecimal, levels)):
         return [start + "a number: make all cells plain numbers (1234.5) to have it modelled so."]
     if all(map(_DATE.fullmatch, levels)):
+        remedy = f"write all cells as 2024-12-31 to have it modelled so{_or_tell(column, levels)}."
         return [
             start + "a date, whose order of day and month or whose century cannot be told for "
-            "sure: write all cells as 2024-12-31 to have it modelled so."
+            f"sure: {remedy}"
         ]
     return _stray_words(column)
+
+
+def _or_tell(column: Column, levels: Sequence[str]) -> str:
+    """How to say what comes first, where that is all that is not known."""
+    if not all(map(_SLASHED.fullmatch, levels)):
+        return ""
+    option = shlex.quote(f"{column.name}=datetime:day-first")
+    return f", or tell which is first: --kind {option} (or month-first)"
 
 
 def _stray_words(column: Column) -> list[str]:

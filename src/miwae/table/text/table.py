@@ -58,6 +58,7 @@ class TextTable(AbstractTable):
         na_words: texts that stand for no value.
         comments: the lines before the table.
         tail: the blank lines after the last row.
+        orders: of day and month ("dmy", "mdy") by name of the column, where its cells do not tell.
         origin: the table that this one is a part of, and its first row there. Columns are typed by
             all rows of the origin, so that parts agree.
     """
@@ -76,6 +77,7 @@ class TextTable(AbstractTable):
         na_words: frozenset[str],
         comments: bytes = b"",
         tail: bytes = b"",
+        orders: Mapping[str, str] | None = None,
         origin: "tuple[TextTable, int] | None" = None,
     ) -> None:
         self._names = names
@@ -87,6 +89,7 @@ class TextTable(AbstractTable):
         self._na_words = na_words
         self._comments = comments
         self._tail = tail
+        self._orders = dict(orders or {})
         self._origin = origin
         self._parsed: dict[tuple[int, Missing], ParsedColumn] = {}
         # What counted as missing when a column was last asked for: fills are written accordingly.
@@ -132,6 +135,7 @@ class TextTable(AbstractTable):
             "na_words": self._na_words,
             "comments": self._comments,
             "tail": self._tail,
+            "orders": self._orders,
         }
         return TextTable(**{**kept, **changes})
 
@@ -204,14 +208,15 @@ class TextTable(AbstractTable):
 
     def _parse(self, position: int, missing: Missing, like: Style | None = None) -> ParsedColumn:
         """A column, typed by its cells and, where these do not tell, by another's manner."""
+        name = self._names[position]
         return parse_column(
-            self._names[position],
+            name,
             self._data,
             self._fields[position],
             missing,
             encoding=self._encoding,
             mark=like.mark if isinstance(like, NumberStyle) else self._format.decimal,
-            order=like.order if isinstance(like, TimeStyle) else None,
+            order=like.order if isinstance(like, TimeStyle) else self._orders.get(name),
         )
 
     def _part_of_origin(self, position: int, missing: Missing) -> ParsedColumn:
@@ -243,6 +248,14 @@ class TextTable(AbstractTable):
     def with_format(self, format: TextFormat) -> "TextTable":
         """The same raw fields, said to be written in another way."""
         return self._replaced(format=format)
+
+    def with_orders(self, orders: Mapping[str, str]) -> "TextTable":
+        """The same cells, with the order of day and month of columns whose cells do not tell it.
+
+        Args:
+            orders: "dmy" or "mdy", by name of the column.
+        """
+        return self._replaced(orders=orders)
 
     def missing_words(self) -> dict[str, int]:
         """How often each word was taken for no value, the most frequent first."""
