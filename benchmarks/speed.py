@@ -24,6 +24,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from memory import peak_memory
 
 from miwae.compilation import enable_compilation_cache, program_of
 from miwae.inference.imputation import impute_single
@@ -193,14 +194,6 @@ def trained(x, observed, **changes):
     settings = TrainingSettings(max_steps=1_000, evaluate_every=1_000)
     settings = dataclasses.replace(settings, **changes)
     return fit(autoencoder, x, observed, settings=settings, key=jax.random.key(0)).autoencoder
-
-
-def peak_memory(*, reset=False):
-    """KiB of memory used at most since the start, or since the last reset (Linux)."""
-    if reset:
-        Path("/proc/self/clear_refs").write_text("5")
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0])
 
 
 def measure_memory():
