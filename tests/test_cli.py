@@ -321,6 +321,29 @@ def test_the_order_of_day_and_month_can_be_told(tmp_path):
     assert "--kind when=datetime:day-first (or month-first)" in hint
     wrong = miwae("inspect", "-", "--kind", "x=datetime:day-first", stdin=table)
     assert_fails(wrong, 1, "'x' cannot be datetime")
+    wrong = miwae("inspect", "-", "--kind", "when=datetime:dayfirst", stdin=table)
+    assert_fails(wrong, 2, "'datetime:day-first'")
+
+
+@pytest.mark.parametrize("cell", [b"31/01/2024", b"01.02.2024"])
+def test_an_order_that_the_dates_contradict_is_refused(cell):
+    table = b"when,x\n02/03/2024,7\n".replace(b"/", b"." if b"." in cell else b"/") + cell + b",\n"
+    wrong = miwae("inspect", "-", "--kind", "when=datetime:month-first", stdin=table)
+    assert_fails(wrong, 2, "when=datetime:month-first", "tell the other order")
+    right = inspected("-", "--kind", "when=datetime:day-first", stdin=table)
+    assert right["columns"][0]["kind"] == "datetime"
+
+
+def test_the_order_of_dates_is_not_told_for_tables_with_types(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"when": ["01/02/2024", "03/02/2024", "01/02/2024"]}), path)
+    (hint,) = inspected(path)["hints"]
+    assert "store it as dates" in hint
+    assert "--kind" not in hint
+    wrong = miwae("inspect", path, "--kind", "when=datetime:day-first")
+    assert_fails(wrong, 2, "store the column as dates")
 
 
 def test_brackets_and_colons_in_names_are_printed_as_they_are(tmp_path):

@@ -33,6 +33,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from miwae import MIWAEImputer, MultiplyImputed
 from miwae.errors import DataError, DataWarning, FileFormatError, MiwaeError, SettingsError
+from miwae.imputer import _told_of
 from miwae.table.excel import read_excel
 from miwae.table.text import read_text
 
@@ -1974,3 +1975,17 @@ def test_cells_of_excel_that_stay_are_told():
 def test_a_dictionary_is_no_table():
     with pytest.raises(DataError, match="dict is not a table that is read: pass a pandas"):
         make().fit({"a": [1.0, None], "b": [1.0, 2.0]})
+
+
+def test_events_of_some_models_say_of_which():
+    assert _told_of([("a", "b"), ("a", "c")]) == ["a", "model 1 of 2: b", "model 2 of 2: c"]
+    assert _told_of([("a",)]) == ["a"]
+
+
+def test_the_kind_of_keys_that_jax_makes_by_default_does_not_matter():
+    x = np.random.default_rng(0).normal(size=(40, 1)) @ np.ones((1, 3))
+    x[0, 0] = np.nan
+    expected = MIWAEImputer(max_steps=2, random_state=0).fit_transform(x)
+    with jax.default_prng_impl("rbg"):
+        completed = MIWAEImputer(max_steps=2, random_state=0).fit_transform(x)
+    assert np.array_equal(completed, expected)

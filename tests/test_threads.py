@@ -4,7 +4,7 @@ import time
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from miwae.threads import WORKERS, meanwhile, side_by_side
+from miwae.threads import WORKERS, meanwhile, one_thread_each, side_by_side
 
 
 def test_results_come_in_the_order_of_the_tasks():
@@ -28,21 +28,36 @@ def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-def test_linear_algebra_keeps_to_its_thread_as_long_as_any_task_runs():
+def test_linear_algebra_keeps_to_its_thread_while_anyone_asks_for_it():
     with threadpool_limits(2, user_api="blas"):  # however many cores there are
-
-        def nested(check):
-            side_by_side([lambda check: None] * 2)
-            return blas_threads()
-
-        assert side_by_side([nested] * 2) == [{1}] * 2
+        with one_thread_each():
+            with one_thread_each():
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+        with pytest.raises(ZeroDivisionError), one_thread_each():
+            raise ZeroDivisionError
         assert blas_threads() == {2}
 
-        def fails(check):
-            raise ZeroDivisionError
 
-        with pytest.raises(ZeroDivisionError):
-            side_by_side([fails] * 2)
+def test_who_leaves_last_does_not_keep_linear_algebra_limited():
+    inside, leave = threading.Event(), threading.Event()
+
+    def another():
+        with one_thread_each():
+            inside.set()
+            leave.wait(10)
+
+    with threadpool_limits(2, user_api="blas"):
+        thread = threading.Thread(target=another)
+        with one_thread_each():
+            thread.start()
+            assert inside.wait(10)
+        leave.set()
+        thread.join()
+        assert blas_threads() == {2}
+        with one_thread_each():
+            assert blas_threads() == {1}
         assert blas_threads() == {2}
 
 

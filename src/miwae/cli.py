@@ -539,8 +539,21 @@ def _with_orders(
 ) -> tuple[AbstractTable, dict[str, str]]:
     """Dates of a text file in the order that was told, and the kinds without it."""
     orders = {column: ORDERS[kind] for column, kind in kinds.items() if kind in ORDERS}
-    if isinstance(table, TextTable):
-        table = table.with_orders(orders)
+    if not orders:
+        return table, dict(kinds)
+    if not isinstance(table, TextTable):
+        raise SettingsError(
+            f"--kind {next(iter(orders))}=datetime:...: the order of dates can be told for text "
+            "files only; store the column as dates"
+        )
+    table = table.with_orders(orders)
+    for position, column in enumerate(table.names):
+        shown = table.order(position)
+        if column in orders and shown in ORDERS.values() and shown != orders[column]:
+            raise SettingsError(
+                f"--kind {column}={kinds[column]}: the dates themselves tell the other order, "
+                f"such as {table.column(position).specimen}"
+            )
     return table, {**kinds, **dict.fromkeys(orders, "datetime")}
 
 
@@ -565,7 +578,7 @@ def _inspect(
 ) -> tuple[Inspection, list[Column]]:
     columns = _columns(table, marks)
     schema = infer_schema(columns, column_kinds=kinds, bounds=bounds)
-    return inspect_columns(columns, schema), columns
+    return inspect_columns(columns, schema, of_text=isinstance(table, TextTable)), columns
 
 
 def _marks(na: list[str] | None) -> tuple[Any, ...]:
@@ -602,7 +615,8 @@ def _tell_what_is_missing(
 ) -> None:
     """What a model takes each column for; nothing of columns that it does not know."""
     if [known.name for known in imputer.schema_.columns] == list(table.names):
-        inspection = inspect_columns(_columns(table, marks), imputer.schema_)
+        of_text = isinstance(table, TextTable)
+        inspection = inspect_columns(_columns(table, marks), imputer.schema_, of_text=of_text)
         say.inspection(source, table, inspection)
 
 

@@ -37,7 +37,7 @@ from miwae.table.base import AbstractTable, Column, Gaps
 from miwae.table.encoding import Encoded, Fills, encode
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
-from miwae.threads import WORKERS, side_by_side
+from miwae.threads import WORKERS, one_thread_each, side_by_side
 from miwae.training.loop import Progress, Record
 from miwae.training.settings import TrainingSettings
 
@@ -284,11 +284,13 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 n_imputation_samples=self.n_imputation_samples if i == 0 else None,
             )
 
-        keys = jax.random.split(jax.random.key(self.seed_), self.n_models)
-        models = side_by_side([partial(member, i) for i in range(self.n_models)])
+        keys = jax.random.split(self._seed_key(), self.n_models)
+        together = one_thread_each() if self.n_models > 1 else contextlib.nullcontext()
+        with together:
+            models = side_by_side([partial(member, i) for i in range(self.n_models)])
         self.models_ = tuple(models)
         self.history_ = models[0].history
-        self.events_ += dict.fromkeys(event for model in models for event in model.events)
+        self.events_ += _told_of([model.events for model in models])
 
     def _rows_of(self, member: int, observed: Bool[np.ndarray, "N D"]) -> np.ndarray:
         """The rows that a model is fitted to: all, or a bootstrap sample of its own."""
@@ -555,7 +557,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             )
 
     def _key(self) -> Key[Array, ""]:
-        return jax.random.fold_in(jax.random.key(self.seed_), IMPUTING)
+        return jax.random.fold_in(self._seed_key(), IMPUTING)
+
+    def _seed_key(self) -> Key[Array, ""]:
+        # Of this kind whatever JAX's default is: no other keeps rows apart.
+        return jax.random.key(self.seed_, impl="threefry2x32")
 
     def _missing_values(self) -> tuple[Any, ...]:
         given = self.missing_values
@@ -707,6 +713,16 @@ def _checked(
             callback(progress)
 
     return told
+
+
+def _told_of(events: Sequence[Sequence[str]]) -> list[str]:
+    """What happened to several models: once what happened to all, by number what did not."""
+    told = {}
+    for i, own in enumerate(events):
+        for event in own:
+            shared = all(event in others for others in events)
+            told[event if shared else f"model {i + 1} of {len(events)}: {event}"] = None
+    return list(told)
 
 
 def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettings:

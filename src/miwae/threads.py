@@ -7,9 +7,9 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import jax
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-__all__ = ["WORKERS", "meanwhile", "side_by_side"]
+__all__ = ["WORKERS", "meanwhile", "one_thread_each", "side_by_side"]
 
 # Tasks at a time. Fixed, not the number of the machine's cores: memory should not depend on it.
 WORKERS = 2
@@ -28,33 +28,26 @@ def _on_device(task: Callable[[], T]) -> Callable[[], T]:
     return work
 
 
-class _OneThreadEach:
-    """While anyone is inside, linear algebra of NumPy keeps to the thread that calls it.
+_limited = threading.Lock()
+
+
+@contextlib.contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Have linear algebra of NumPy keep to the thread that calls it, for the whole process.
 
     Otherwise each of several tasks would have it use all cores, and they would wait for each
-    other: several times slower. The limit is one of the process; whoever leaves last lifts it.
+    other: several times slower. Whoever comes first sets the limit and lifts it, since
+    threadpoolctl obeys no other thread; those who come in between neither wait nor change it.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limits: threadpool_limits | None = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._limits is None:
-                self._limits = threadpool_limits(1, user_api="blas")
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._limits is not None and not self._inside:
-                self._limits.restore_original_limits()
-                self._limits = None
-
-
-_one_thread_each = _OneThreadEach()
+    controller = ThreadpoolController()  # which takes its time: before anything is changed
+    if not _limited.acquire(blocking=False):
+        yield
+        return
+    try:
+        with controller.limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.release()
 
 
 @contextlib.contextmanager
@@ -82,7 +75,7 @@ def side_by_side(tasks: Sequence[Callable[[Callable[[], None]], T]]) -> list[T]:
 
     if len(tasks) == 1:
         return [tasks[0](check)]
-    with _one_thread_each, ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(WORKERS) as pool:
         running = [pool.submit(_on_device(lambda task=task: task(check))) for task in tasks]
         try:
             for future in wait(running, return_when=FIRST_EXCEPTION).done:

@@ -585,3 +585,20 @@ def test_decimals_are_rounded_within_their_bounds(frame):
     assert filled(0.005, lower=0.005) == Decimal("0.01")
     assert filled(0.996, upper=0.997) == Decimal("0.99")
     assert filled(0.1, lower=0.1, upper=0.1) == Decimal("0.10")
+
+
+def test_a_filled_frame_of_many_columns_is_not_in_pieces():
+    frame = pd.DataFrame(np.ones((3, 130)), columns=[f"c{i}" for i in range(130)])
+    fills = {i: Fill(np.array([0]), np.array([2.0])) for i in range(120)}
+    completed = as_table(frame).fill(fills).native
+    completed["new"] = 1  # of which pandas would warn, which is an error here
+    assert completed["c0"].tolist() == [2.0, 1.0, 1.0]
+
+
+def test_columns_that_are_not_filled_are_no_part_of_the_given_frame():
+    frame = pd.DataFrame({"a": [1.0, np.nan], "b": [1.0, 2.0]})
+    completed = as_table(frame).fill({0: Fill(np.array([1]), np.array([3.0]))}).native
+    completed.loc[0, "b"] = 9.0
+    completed.loc[0, "a"] = 9.0
+    assert frame["b"].tolist() == [1.0, 2.0]
+    assert frame["a"].tolist()[0] == 1.0

@@ -242,3 +242,9 @@ def test_as_data_is_json_and_says_the_same():
         "n_patterns": 2,
         "hints": list(found.hints),
     }
+
+
+def test_ambiguous_dates_are_pointed_at_with_and_without_a_clock():
+    for clock in ("", " 10:15", "T08:00:30"):
+        (hint,) = hints([f"0{i}/0{9 - i}/2024{clock}" for i in range(1, 9)] * 2)
+        assert "--kind a=datetime:day-first" in hint

@@ -476,7 +476,11 @@ def test_unknown_kinds_are_answered_with_those_that_exist(kind):
 
 
 def test_only_ordinal_columns_have_an_order():
-    message = "column 'a': the kind 'categorical:a<b' gives an order, which only 'ordinal' has"
+    message = (
+        "column 'a': the kind 'categorical:a<b' is none; after a colon stands the order of "
+        "'ordinal:low<middle<high' or, in text files, 'datetime:day-first' or "
+        "'datetime:month-first'"
+    )
     with pytest.raises(SettingsError, match=exactly(message)):
         schema_of(["a", "b"], "categorical:a<b")
 

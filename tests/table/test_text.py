@@ -552,6 +552,10 @@ def test_the_decimal_comma_is_learned_too():
     table = read_text(b"a;b\n;2\n")
     table.as_learned(0, "number", learned)
     assert filled(table, 0, [2.5]).texts(0) == ["2,50"]
+    table = read_text(b"a;b;c\n;;2\n")
+    for position in (0, 1):  # what the first was written by is no mark of the file
+        table.as_learned(position, "number", learned)
+    assert filled(table, 1, [2.5]).texts(1) == ["2,50"]
     table = read_text(b"a;b\n;2.5\n")  # a file that shows its mark is believed
     table.as_learned(0, "number", learned)
     assert filled(table, 0, [2.5]).texts(0) == ["2.50"]

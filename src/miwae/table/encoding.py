@@ -257,11 +257,11 @@ class Fills(Mapping[int, Fill]):
     ) -> None:
         self._schema, self._gaps, self._values = schema, gaps, values
         self._place = {position: j for j, position in enumerate(schema.modelled)}
-        self._positions = [
-            position
+        self._positions = {
+            position: None
             for position, (known, gap) in enumerate(zip(schema.columns, gaps, strict=True))
             if gap.missing.any() and _is_filled(known, gap, keep_empty=keep_empty)
-        ]
+        }
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._positions)
@@ -269,8 +269,11 @@ class Fills(Mapping[int, Fill]):
     def __len__(self) -> int:
         return len(self._positions)
 
+    def __contains__(self, position: object) -> bool:
+        return position in self._positions
+
     def __getitem__(self, position: int) -> Fill:
-        if position not in self._positions:  # by which `in` tells as well
+        if position not in self:
             raise KeyError(position)
         known = self._schema.columns[position]
         rows = np.flatnonzero(self._gaps[position].missing)

@@ -31,8 +31,11 @@ _FOR_PEOPLE = re.compile(
 # Words among so many times as many numbers, each counted once, are strays.
 MOST_STRAY, MANY_NUMBERS = 3, 10
 
-_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})")
-_SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d{4}")
+_CLOCK = r"(?:[T ]\d{1,2}:\d{2}.*)?"
+_DATE = re.compile(
+    rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}})){_CLOCK}"
+)
+_SLASHED = re.compile(rf"\d{{1,2}}/\d{{1,2}}/\d{{4}}{_CLOCK}")
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,16 @@ class Inspection:
         return self.n_rows * len(self.columns)
 
 
-def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
-    """Count what is missing, alone and together, and look for numbers that stand for nothing."""
+def inspect_columns(
+    columns: Sequence[Column], schema: Schema, *, of_text: bool = True
+) -> Inspection:
+    """Count what is missing, alone and together, and look for numbers that stand for nothing.
+
+    Args:
+        columns: of a table.
+        schema: what they are taken for.
+        of_text: the table is a text file, whose columns are what their cells look like.
+    """
     if not columns:
         return Inspection(0, (), (), 0, ())
     n_rows = len(columns[0].missing)
@@ -105,7 +116,11 @@ def inspect_columns(columns: Sequence[Column], schema: Schema) -> Inspection:
         tuple(
             hint
             for column, known in zip(columns, schema.columns, strict=True)
-            for hint in (*_suspicious(column), *_unread(column, known), *_compact(column, known))
+            for hint in (
+                *_suspicious(column),
+                *_unread(column, known, of_text=of_text),
+                *_compact(column, known),
+            )
         ),
     )
 
@@ -153,7 +168,7 @@ def _suspicious(column: Column) -> list[str]:
     return hints
 
 
-def _unread(column: Column, known: ColumnSchema) -> list[str]:
+def _unread(column: Column, known: ColumnSchema, *, of_text: bool) -> list[str]:
     """Text that people take for numbers or dates, unless they said what it is."""
     levels = [level.strip() for level in column.levels if isinstance(level, str)]
     if (
@@ -166,6 +181,8 @@ def _unread(column: Column, known: ColumnSchema) -> list[str]:
     start = f"column {column.name!r} is read as text, but {levels[0]!r} looks like "
     if all(map(_FOR_PEOPLE.fullmatch, levels)) and not all(map(str.isdecimal, levels)):
         return [start + "a number: make all cells plain numbers (1234.5) to have it modelled so."]
+    if all(map(_DATE.fullmatch, levels)) and not of_text:
+        return [start + "a date: store it as dates to have it modelled so."]
     if all(map(_DATE.fullmatch, levels)):
         remedy = f"write all cells as 2024-12-31 to have it modelled so{_or_tell(column, levels)}."
         return [

@@ -197,7 +197,9 @@ def _require_kind(name: str, kind: Any) -> None:
         raise SettingsError(f"column {name!r}: the kind {kind!r} is not one of {', '.join(KINDS)}")
     if ":" in kind and not kind.startswith("ordinal:"):
         raise SettingsError(
-            f"column {name!r}: the kind {kind!r} gives an order, which only 'ordinal' has"
+            f"column {name!r}: the kind {kind!r} is none; after a colon stands the order of "
+            "'ordinal:low<middle<high' or, in text files, 'datetime:day-first' or "
+            "'datetime:month-first'"
         )
 
 

@@ -28,6 +28,9 @@ from miwae.table.frames.shared import (
 
 __all__ = ["PandasTable"]
 
+# Columns stored one by one, beyond which pandas warns whoever adds another.
+MOST_APART = 90
+
 
 def _is_masked(series: Any) -> bool:
     """Whether its type is one of Int64, Float64, boolean and their kin."""
@@ -215,12 +218,15 @@ class PandasTable(AbstractTable):
 
     def fill(self, fills: Mapping[int, Fill]) -> "PandasTable":
         """A copy with some cells replaced, and the same index, labels, types and attributes."""
-        frame = self._frame.copy(deep=False)  # of which each column is then replaced
-        for position, name in enumerate(self._names):
+        import pandas as pd
+
+        # From version 3 on, pandas copies what two frames have in common when one is written to.
+        frame = self._frame.copy(deep=int(pd.__version__.partition(".")[0]) < 3)
+        for position, fill in fills.items():
             own = self._frame.iloc[:, position]
-            filled = _filled(own, fills[position], name) if position in fills else own.copy()
-            frame.isetitem(position, filled)
-        return PandasTable(frame)
+            frame.isetitem(position, _filled(own, fill, self._names[position]))
+        # Columns that were replaced one by one are stored one by one, until they are copied.
+        return PandasTable(frame.copy() if len(fills) > MOST_APART else frame)
 
     def keep(self, positions: Sequence[int]) -> "PandasTable":
         """Only some of the columns."""

@@ -184,7 +184,8 @@ class TextTable(AbstractTable):
         """A manner of writing with the decimal mark of this file, if it has one."""
         if not isinstance(style, NumberStyle):
             return style
-        shown = self._format.delimiter == "," or any(map(self.decimals, range(len(self._names))))
+        observed = (j for j in range(len(self._names)) if self._as_asked(j).column.n_observed)
+        shown = self._format.delimiter == "," or any(map(self.decimals, observed))
         return replace(style, mark=self._format.decimal) if shown else style
 
     def _as_text(self, position: int, column: Column) -> Column:
@@ -244,6 +245,11 @@ class TextTable(AbstractTable):
         """Whether a column is of times that say how far they are from UTC."""
         style = self._as_asked(position).style
         return isinstance(style, TimeStyle) and bool(style.zone)
+
+    def order(self, position: int) -> str:
+        """Of year, month and day in a column of dates: "dmy", say; empty if it is none."""
+        style = self._as_asked(position).style
+        return style.order if isinstance(style, TimeStyle) else ""
 
     def with_format(self, format: TextFormat) -> "TextTable":
         """The same raw fields, said to be written in another way."""
