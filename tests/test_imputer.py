@@ -481,6 +481,57 @@ def test_counts_stay_counts():
         assert (filled >= 0).all()
 
 
+@pytest.fixture(scope="module")
+def ratings():
+    """A number, and what people make of it: stars in halves, and yes or no as -0.7 and 1.4."""
+    rng = np.random.default_rng(0)
+    quality = rng.normal(size=400)
+    stars = np.clip(np.rint(quality + 0.5 * rng.normal(size=400)) / 2, -1, 1) + 2
+    choice = np.where(quality + 0.5 * rng.normal(size=400) > 0.4, 1.4, -0.7)
+    truth = pd.DataFrame({"quality": quality, "stars": stars, "choice": choice})
+    frame = truth.mask(rng.random(truth.shape) < 0.2)
+    return truth, frame, make(max_steps=300).fit(frame)
+
+
+def test_numbers_that_take_few_values_get_means_and_are_drawn_as_they_are(ratings):
+    truth, frame, imputer = ratings
+    reasons = [known.reason for known in imputer.schema_.columns[1:]]
+    assert reasons == [
+        "all observed numbers are above 0, from 1 to 3; modelled by its 5 values",
+        "numbers from -0.7 to 1.4; modelled by its 2 values",
+    ]
+    filled, copies = imputer.transform(frame), imputer.sample(frame, 20)
+    drawn = np.stack([copy[["stars", "choice"]] for copy in copies])
+    for j, name in enumerate(("stars", "choice")):
+        hole = frame[name].isna()
+        values = np.unique(truth[name])
+        # Means lie between the values, draws at them.
+        assert filled[name][hole].between(values[0], values[-1]).all()
+        assert (~filled[name][hole].isin(values)).mean() > 0.9
+        assert np.isin(drawn[:, :, j], values).all()
+        # Draws scatter around the mean, within five standard errors for nearly all cells.
+        error = drawn[:, hole, j].std(0) / np.sqrt(20) + 0.05
+        distance = np.abs(drawn[:, hole, j].mean(0) - filled[name][hole])
+        assert (distance < 5 * error).mean() > 0.98
+        squared = np.mean((filled[name] - truth[name])[hole] ** 2)
+        assert squared < 0.8 * np.mean((frame[name].mean() - truth[name])[hole] ** 2)
+    bounds = imputer.interval(frame, level=0.9)
+    assert np.isin(bounds[0]["choice"], [-0.7, 1.4]).all()
+
+
+def test_numbers_that_take_few_values_survive_a_file_and_other_values(ratings, tmp_path):
+    _, frame, imputer = ratings
+    imputer.save(tmp_path / "model")
+    again = MIWAEImputer.load(tmp_path / "model")
+    assert again.schema_ == imputer.schema_
+    new = frame.iloc[:6].assign(choice=[0.2, 9.0, NAN, -0.7, 1.4, -5.0])
+    filled = again.transform(new)
+    assert same_bits(filled, imputer.transform(new))
+    assert filled["choice"][[0, 1, 5]].tolist() == [0.2, 9.0, -5.0]
+    assert np.isfinite(filled.to_numpy()).all()
+    assert np.isfinite(again.score_samples(new)).all()
+
+
 def test_bounds_hold_for_every_draw(linear):
     frame, _ = linear
     low, high = frame["b"].min() - 0.01, frame["b"].max() + 0.01

@@ -99,6 +99,27 @@ def test_columns_that_follow_from_others_get_a_low_floor():
     assert max(floors[0], floors[1]) < floors[2] / 2
 
 
+def test_numbers_that_take_few_values_have_point_masses_on_the_scale_of_the_model():
+    scale = Transform(centre=2.0, spread=4.0)
+    few, some, many = (
+        dataclasses.replace(
+            column("continuous", transform=scale),
+            points=tuple((float(i), 1 / n) for i in range(n)),
+        )
+        for n in (2, 4, 12)
+    )
+    schema = Schema((many, column("continuous"), few, some))
+    parts = {part.columns: part.observation for part in observation_of(schema).parts}
+    # 2 and 4 values go together, 12 alone.
+    assert {columns: type(own).__name__ for columns, own in parts.items()} == {
+        (1,): "StudentT",
+        (2, 3): "Points",
+        (0,): "Points",
+    }
+    assert parts[2, 3].points[0] == ((-0.5, 0.5), (-0.25, 0.5))
+    np.testing.assert_array_equal(statistic_scale(schema), np.ones(4))
+
+
 def test_a_table_of_numbers_needs_no_parts():
     observation = observation_of(Schema((column("continuous"), column("positive"))))
     assert type(observation).__name__ == "StudentT"

@@ -26,6 +26,8 @@ from miwae.model.observations import (
     Normal,
     Ordinal,
     Part,
+    Point,
+    Points,
     Positive,
     StretchedNormal,
     StudentT,
@@ -94,6 +96,13 @@ def marginals(observation: AbstractObservation, eta: np.ndarray) -> list:
         case Count():
             rate, size = np.exp(block[0]), 0.05 + softplus(block[1])
             return [stats.nbinom(n, n / (n + m)) for m, n in zip(rate, size, strict=True)]
+        case Points():
+            return [
+                stats.rv_discrete(
+                    values=([p.value for p in own], special.softmax(block[: len(own), j]))
+                )
+                for j, own in enumerate(observation.points)
+            ]
         case Categorical():
             return [
                 coded(special.softmax(block[:size, j])) for j, size in enumerate(observation.sizes)
@@ -317,6 +326,7 @@ SUPPORT = {
     "student_t": ([-3.0, 0.0, 2.5], []),
     "positive": ([1e-6, 1.0, 7.5], [0.0, -1.0]),
     "low_rank_normal": ([-3.0, 0.0, 2.5], []),
+    "points": ([-3.0, 0.0, 2.5], []),
     "bernoulli": ([0.0, 1.0], [-1.0, 0.5, 2.0]),
     "count": ([0.0, 1.0, 1000.0], [-1.0, 0.5]),
 }
@@ -480,6 +490,45 @@ def test_the_linear_start_of_counts_is_right_to_first_order():
     np.testing.assert_allclose(jax.jit(jax.jacobian(value))(u0), np.eye(N_FEATURES), atol=1e-5)
 
 
+def test_the_linear_start_of_numbers_with_few_values_is_right_to_first_order():
+    observation = Points(
+        (
+            (Point(-0.5, 0.8), Point(2.0, 0.2)),
+            (Point(-1.5, 0.25), Point(0.0, 0.5), Point(0.5, 0.05), Point(1.75, 0.2)),
+        )
+    )
+    centre, noise = jnp.array([0.0, 0.0]), jnp.ones(2)
+    row = (jnp.zeros((1, 2)), jnp.zeros((1, 2), dtype=bool))
+
+    @jax.jit
+    def value(u):
+        return observation.mean(parameters_at(observation, u, centre, noise)[None, None], *row)[
+            0, 0
+        ]
+
+    np.testing.assert_allclose(value(centre), centre, atol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.jacobian(value))(centre), np.eye(2), atol=1e-5)
+    # Where the predictor says nothing, values occur as often as they did.
+    table = observation.distribution(
+        parameters_at(observation, centre, centre, noise)[:, None, None]
+    ).log_probabilities
+    np.testing.assert_allclose(
+        np.exp(table[..., 0, 0]).T, [[0.8, 0.2, 0.0, 0.0], [0.25, 0.5, 0.05, 0.2]], atol=1e-6
+    )
+
+
+def test_a_number_between_the_values_counts_as_the_nearest():
+    observation = OBSERVATIONS["points"]()
+    eta = jnp.asarray(parameters(observation))
+    exact = jnp.array([[3.0, 5.0, 1.0, 1.0]])
+    near = jnp.array([[1.6, 900.0, -7.0, 1.9]])
+    observed = jnp.ones((1, N_FEATURES), dtype=bool)
+    np.testing.assert_array_equal(
+        log_prob(observation, eta[:, :1], near, observed),
+        log_prob(observation, eta[:, :1], exact, observed),
+    )
+
+
 def test_the_linear_start_of_categories_is_right_to_first_order():
     observation = Categorical((3,))
     p, noise = jnp.array([0.2, 0.5, 0.3]), jnp.ones(3)
@@ -516,6 +565,16 @@ def test_the_linear_start_of_ordered_codes_has_their_frequencies():
     assert slope[0, 0] > 0
     np.testing.assert_array_equal(slope[np.ix_([0], [1, 3, 5])], 0.0)
     np.testing.assert_array_equal(slope[np.ix_([1, 3, 5], [0, 2, 4])], 0.0)
+
+
+def test_the_linear_start_of_a_rare_value_is_no_steeper_than_that_of_one_in_fifty():
+    rare, known = (
+        Points(((Point(0.0, 1 - share), Point(1.0, share)),)).linearise(
+            jnp.array([share]), jnp.ones(1)
+        )
+        for share in (1e-6, 0.02)
+    )
+    np.testing.assert_allclose(rare.slope, known.slope, rtol=0.05)
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "categorical", "ordinal"])
@@ -568,6 +627,8 @@ def test_a_heterogeneous_row_is_its_parts_in_any_order(order):
         (lambda: Categorical((3, 1)), "two values or more"),
         (lambda: Categorical(()), "two values or more"),
         (lambda: Ordinal((1,)), "two values or more"),
+        (lambda: Points(()), "two values or more"),
+        (lambda: Points(((Point(0.0, 1.0),),)), "two values or more"),
         (lambda: Heterogeneous((Part(Normal(2), (0, 2)),)), "cover each column once"),
         (
             lambda: Heterogeneous((Part(Normal(2), (0, 1)), Part(Bernoulli(1), (1,)))),

@@ -192,6 +192,22 @@ def test_a_row_collects_the_change_of_scale_of_its_observed_cells():
     np.testing.assert_allclose(encode(schema, columns).log_slope, expected, rtol=1e-12)
 
 
+def test_single_precision_leaves_no_trace_beside_the_values_of_a_column():
+    values = [0.1, 0.7, 1e4 / 3]
+    schema = learned(values * 20)
+    y = scale_of(schema).forward(np.array(values)).astype(np.float32)
+    assert decoded(schema, y).tolist() == values
+    # What lies between them stays there.
+    between = decoded(schema, [np.mean(y[1:]), y[2] - 1e-3])
+    assert values[1] < between[0] < between[1] < values[2]
+
+
+def test_values_with_probabilities_have_no_change_of_scale():
+    schema = learned([0.5, 1.5, 2.5] * 20)
+    assert schema.columns[0].points
+    assert not encoded(schema, [0.5, NAN, 2.5, 7.0]).log_slope.any()
+
+
 def test_only_modelled_columns_are_encoded_in_their_order():
     table = as_table(
         pd.DataFrame({"k": [1, 1, 1], "s": ["x", "y", "x"], "e": [NAN] * 3, "n": [1.5, NAN, 2.5]})

@@ -17,10 +17,11 @@ from miwae.table.schema import (
     KINDS,
     MOST_COUNTED,
     MOST_LEVELS,
+    MOST_POINTS,
     infer_schema,
     word,
 )
-from miwae.table.transforms import choose_transform
+from miwae.table.transforms import choose_transform, standardisation
 
 NAN = float("nan")
 RNG = np.random.default_rng(0)
@@ -169,6 +170,35 @@ def test_counts_are_told_by_variance_and_mean_exactly():
 @pytest.mark.parametrize(("zeros", "kind"), [(5, "count"), (4, "integer")])
 def test_counts_have_a_twentieth_of_zeros(zeros, kind):
     assert schema_of([0] * zeros + list(range(1, 101 - zeros))).kind == kind
+
+
+def repeated(values, times=20):
+    return [value for value in values for _ in range(times)]
+
+
+def test_numbers_that_take_few_values_are_modelled_by_them():
+    known = schema_of([*repeated([0.5, 1.0, 2.5]), *repeated([1.0]), NAN])
+    assert (known.kind, known.points) == ("positive", ((0.5, 0.25), (1.0, 0.5), (2.5, 0.25)))
+    assert known.reason.endswith("; modelled by its 3 values")
+    assert known.transform == standardisation(np.array(repeated([0.5, 1.0, 1.0, 2.5])))
+    assert schema_of(repeated([-0.7, 1.4])).kind == "continuous"
+    assert [value for value, _ in schema_of(repeated([1, 2, 5])).points] == [1.0, 2.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (repeated([0.5, 1.0, 2.5])[1:], None),  # not often enough
+        (repeated(np.arange(MOST_POINTS + 1) + 0.5), None),  # too many
+        (repeated([0.5, 1.0, 2.5]), "continuous"),  # told to be any number
+        (repeated([1, 2, 5]), "integer"),
+        (repeated([0, 1]), None),  # a choice of two
+        (repeated([0, 0, 1, 9]), None),  # counts
+        (pd.to_datetime(repeated(["2020-01-01", "2021-01-01"])), None),
+    ],
+)
+def test_other_columns_are_not(values, kind):
+    assert schema_of(values, kind).points == ()
 
 
 @pytest.mark.parametrize(

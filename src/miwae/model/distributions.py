@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
 from miwae.randomness import uniform
 
 __all__ = [
+    "PointMasses",
     "StudentT",
     "cosine_of_turns",
     "log_gamma_ratio",
@@ -157,3 +158,71 @@ class StudentT(dist.Distribution):
     def variance(self) -> Float[Array, "..."]:
         """`scale^2 df / (df - 2)`."""
         return jnp.broadcast_to(self.scale**2 * self.df / (self.df - 2), self.batch_shape)
+
+
+class PointMasses(dist.Distribution):
+    """Numbers that can take a few values each, in NumPyro's vocabulary.
+
+    Args:
+        logits: one for each value, along the first axis.
+        values: broadcast against `logits`. Of equal ones the first counts, so that what takes
+            fewer values than others can be padded with its last, at no probability.
+    """
+
+    arg_constraints = {
+        "logits": constraints.independent(constraints.real, 1),
+        "values": constraints.independent(constraints.real, 1),
+    }
+    support = constraints.real  # pyright: ignore[reportAssignmentType]
+    pytree_data_fields = ("logits", "values")
+
+    def __init__(
+        self,
+        logits: Float[Array, "C ..."],
+        values: Float[Array, "C ..."],
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.logits, self.values = logits, values
+        super().__init__(batch_shape=logits.shape[1:], validate_args=validate_args)
+
+    @property
+    def log_probabilities(self) -> Float[Array, "C ..."]:
+        """Of the values, along the first axis."""
+        return jax.nn.log_softmax(self.logits, axis=0)
+
+    def sample(
+        self, key: Key[Array, ""] | None, sample_shape: tuple[int, ...] = ()
+    ) -> Float[Array, "..."]:
+        """One of the values."""
+        assert key is not None
+        shape = (*sample_shape, *self.batch_shape)
+        codes = jax.random.categorical(key, self.logits, axis=0, shape=shape)
+        return self._summed(self._hit(codes))
+
+    def log_prob(
+        self, value: Float[Array, "..."], intermediates: None = None
+    ) -> Float[Array, "..."]:
+        """Log-probability of the value that is nearest to a number."""
+        codes = jnp.argmin(jnp.abs(self.values - value[None]), axis=0)
+        return jnp.sum(jnp.where(self._hit(codes), self.log_probabilities, 0.0), axis=0)
+
+    @property
+    def mean(self) -> Float[Array, "..."]:
+        """The sum of the values, each times its probability."""
+        return self._summed(jnp.exp(self.log_probabilities))
+
+    @property
+    def variance(self) -> Float[Array, "..."]:
+        """Around the mean."""
+        probability = jnp.exp(self.log_probabilities)
+        return jnp.sum(probability * (self.values - self.mean[None]) ** 2, axis=0)
+
+    def _summed(
+        self, weights: Float[Array, "C ..."] | Bool[Array, "C ..."]
+    ) -> Float[Array, "..."]:
+        return jnp.sum(weights * self.values, axis=0)
+
+    def _hit(self, codes: Int[Array, "..."]) -> Bool[Array, "C ..."]:
+        """Which of the values each code stands for."""
+        return codes[None] == jnp.arange(len(self.logits)).reshape(-1, *(1,) * codes.ndim)

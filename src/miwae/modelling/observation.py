@@ -1,7 +1,7 @@
 """From the schema of a table to the observation model of its columns."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 import equinox as eqx
 import jax
@@ -17,6 +17,8 @@ from miwae.model.observations import (
     Heterogeneous,
     Ordinal,
     Part,
+    Point,
+    Points,
     Stretch,
     StretchedNormal,
     StudentT,
@@ -38,8 +40,10 @@ def observation_of(schema: Schema) -> AbstractObservation:
     """The observation model of the modelled columns, in their order."""
     columns = [schema.columns[position] for position in schema.modelled]
     of_kind = lambda kinds: [i for i, c in enumerate(columns) if c.kind in kinds]  # noqa: E731
-    stretches = {i: s for i in of_kind(NUMERIC) if (s := _stretch(columns[i])) is not None}
-    straight = [i for i in of_kind(NUMERIC) if i not in stretches]
+    few = [i for i in of_kind(NUMERIC) if columns[i].points]
+    many = [i for i in of_kind(NUMERIC) if not columns[i].points]
+    stretches = {i: s for i in many if (s := _stretch(columns[i])) is not None}
+    straight = [i for i in many if i not in stretches]
     parts = [
         Part(family(len(chosen)), tuple(chosen))
         for family, chosen in (
@@ -51,17 +55,19 @@ def observation_of(schema: Schema) -> AbstractObservation:
     ]
     if stretches:
         parts.append(Part(_stretched(tuple(stretches.values())), tuple(stretches)))
+    for chosen in _of_similar_size({i: len(columns[i].points) for i in few}):
+        parts.append(Part(_points(tuple(_scaled_points(columns[i]) for i in chosen)), chosen))
     for family, kind in ((_categorical, "categorical"), (_ordinal, "ordinal")):
-        for chosen in _of_similar_size(columns, of_kind({kind})):
-            parts.append(
-                Part(family(tuple(len(columns[i].levels) for i in chosen)), tuple(chosen))
-            )
+        sizes = {i: len(columns[i].levels) for i in of_kind({kind})}
+        for chosen in _of_similar_size(sizes):
+            parts.append(Part(family(tuple(sizes[i] for i in chosen)), chosen))
     return parts[0].observation if len(parts) == 1 else _heterogeneous(tuple(parts))
 
 
 # Equinox lets a property stand for an abstract field; a type checker takes it for an argument.
 _categorical: Callable[[tuple[int, ...]], AbstractObservation] = Categorical  # pyright: ignore
 _ordinal: Callable[[tuple[int, ...]], AbstractObservation] = Ordinal  # pyright: ignore
+_points: Callable[[tuple[tuple[Point, ...], ...]], AbstractObservation] = Points  # pyright: ignore
 _heterogeneous: Callable[[tuple[Part, ...]], AbstractObservation] = Heterogeneous  # pyright: ignore
 
 
@@ -132,15 +138,22 @@ def statistic_scale(schema: Schema) -> Float[np.ndarray, " S"]:
     )
 
 
-def _of_similar_size(columns: Sequence[ColumnSchema], chosen: list[int]) -> list[list[int]]:
-    """Coded columns in groups in which no one has more than twice the levels of another.
+def _scaled_points(column: ColumnSchema) -> tuple[Point, ...]:
+    """The values that a column takes, on the scale of the model."""
+    assert column.transform is not None
+    values, shares = zip(*column.points, strict=True)
+    return tuple(map(Point, column.transform.forward(np.array(values)).tolist(), shares))
+
+
+def _of_similar_size(sizes: Mapping[int, int]) -> list[tuple[int, ...]]:
+    """Columns in groups in which no one takes more than twice the values of another.
 
     Within a part, columns are padded to the largest.
     """
     groups: list[list[int]] = []
-    for i in sorted(chosen, key=lambda i: len(columns[i].levels)):
-        if groups and len(columns[i].levels) <= 2 * len(columns[groups[-1][0]].levels):
+    for i in sorted(sizes, key=lambda i: sizes[i]):
+        if groups and sizes[i] <= 2 * sizes[groups[-1][0]]:
             groups[-1].append(i)
         else:
             groups.append([i])
-    return [sorted(group) for group in groups]
+    return [tuple(sorted(group)) for group in groups]

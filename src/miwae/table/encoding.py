@@ -25,6 +25,9 @@ __all__ = ["Encoded", "Fills", "decode", "encode", "wrong_type"]
 # Standard deviations: what is farther out is as strange, but its square is a number of float32.
 FARTHEST = 1e9
 
+# Standard deviations, a few rounding errors of float32 for values of that size.
+BESIDE = 1e-5
+
 
 class Encoded(NamedTuple):
     """The modelled columns of a table as the model sees them."""
@@ -60,7 +63,7 @@ def encode(schema: Schema, columns: Sequence[Column]) -> Encoded:
         values, seen = _encoded(known, column, events)
         x[seen, j] = values[seen]
         observed[:, j] = seen
-        if known.transform is not None:
+        if known.transform is not None and not known.points:  # whose values have probabilities
             log_slope[seen] += known.transform.log_slope(column.values[seen])
     return Encoded(x, observed, log_slope, tuple(events))
 
@@ -217,6 +220,7 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
     x = np.asarray(y, dtype=np.float64)
     if known.transform is not None:
         x = known.transform.inverse(x)
+        x = _exact(x, [value for value, _ in known.points], known.transform.spread)
     if known.resolution:
         steps = np.rint((x - known.phase) / known.resolution)
         x = steps * known.resolution + known.phase
@@ -227,6 +231,17 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
     if known.whole:
         lower, upper = np.ceil(lower), np.floor(upper)
     return np.clip(x, lower, upper)
+
+
+def _exact(
+    x: Float[np.ndarray, " H"], values: Sequence[float], spread: float
+) -> Float[np.ndarray, " H"]:
+    """Numbers that single precision left beside one of the values, as that value."""
+    if not values:
+        return x
+    borders = (np.array(values[:-1]) + np.array(values[1:])) / 2
+    nearest = np.array(values)[np.searchsorted(borders, x)]
+    return np.where(np.abs(x - nearest) <= BESIDE * spread, nearest, x)
 
 
 def _as_cells(levels: Sequence[Any]) -> np.ndarray:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from miwae.errors import DataError, SettingsError
 from miwae.table.base import TIMES, Column, Storage
-from miwae.table.transforms import Transform, choose_transform
+from miwae.table.transforms import Transform, choose_transform, standardisation
 
 __all__ = ["KINDS", "ColumnSchema", "Schema", "infer_schema", "outside", "seconds_word", "word"]
 
@@ -43,6 +43,9 @@ NEAR_ONE = 0.5
 
 # Whole numbers that each occur so often on average are a scale (1 to 5), which ends at its ends.
 OFTEN = 20
+
+# Numbers that take so few values, each so often, are modelled by the shares of the values.
+MOST_POINTS = 12
 
 # More levels than this, or levels that are mostly unique, are names, not categories.
 MOST_LEVELS = 2_000
@@ -84,6 +87,8 @@ class ColumnSchema:
         phase: seconds that they are all beyond such a multiple, as midnight is in most zones.
         transform: to the scale of the model, for numbers and times.
         spread: standard deviation of counts, which the model sees as they are.
+        points: values of numbers that take only a few, in order, each with its share of the
+            observed cells.
     """
 
     name: str
@@ -100,6 +105,7 @@ class ColumnSchema:
     phase: float = 0.0
     transform: Transform | None = None
     spread: float = 1.0
+    points: tuple[tuple[float, float], ...] = ()
 
     @property
     def modelled(self) -> bool:
@@ -220,7 +226,7 @@ def _checked_bounds(name: str, pair: Any) -> tuple[float | None, float | None]:
 def _column_schema(
     column: Column, kind: str | None, limits: tuple[float | None, float | None] | None
 ) -> ColumnSchema:
-    storage = column.storage
+    storage, inferred = column.storage, kind is None
     if kind is None:
         x = column.values[~column.missing]
         kind, reason = _inferred(column, x, limits)
@@ -249,7 +255,12 @@ def _column_schema(
     if kind == "count":
         spread = max(float(np.sort(x).std()), 1.0)  # whatever the order of rows
         return ColumnSchema(**own, whole=True, lower=lower, upper=upper, spread=spread)
-    transform = choose_transform(x, has_zero=column.storage not in ("time", "clock"))
+    # Of a number that is told to be one, only what was told is known.
+    points = _points(x) if inferred and column.storage == "number" else ()
+    if points:
+        own["reason"] += f"; modelled by its {len(points)} values"
+    has_zero = column.storage not in ("time", "clock")
+    transform = standardisation(x) if points else choose_transform(x, has_zero=has_zero)
     if transform.shape != "identity":
         own["reason"] += f"; modelled on {_scale_words(transform)} scale"
     resolution, phase = _coarseness(x) if column.storage in TIMES else (0.0, 0.0)
@@ -265,7 +276,16 @@ def _column_schema(
         resolution=resolution,
         phase=phase,
         transform=transform,
+        points=points,
     )
+
+
+def _points(x: Float[np.ndarray, " N"]) -> tuple[tuple[float, float], ...]:
+    """The values and their shares, if they are few and each occurs often enough to learn it."""
+    values, counts = np.unique(x, return_counts=True)
+    if len(values) > MOST_POINTS or len(x) < OFTEN * len(values):
+        return ()
+    return tuple(zip(values.tolist(), (counts / len(x)).tolist(), strict=True))
 
 
 def _scale_words(transform: Transform) -> str:

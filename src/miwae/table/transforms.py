@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["Transform", "choose_transform"]
+__all__ = ["Transform", "choose_transform", "standardisation"]
 
 # Nats per cell by which another scale has to describe the column better than its own.
 WORTHWHILE = 0.3
@@ -135,6 +135,11 @@ def _moments(x: Float[np.ndarray, " N"]) -> tuple[float, float]:
     return mean, deviation
 
 
+def standardisation(x: Float[np.ndarray, " N"]) -> Transform:
+    """To mean 0 and variance 1, and nothing else."""
+    return _fitted("identity", np.sort(x))
+
+
 def choose_transform(x: Float[np.ndarray, " N"], *, has_zero: bool = True) -> Transform:
     """The scale on which the observed cells of a column look most normal.
 
@@ -151,7 +156,7 @@ def choose_transform(x: Float[np.ndarray, " N"], *, has_zero: bool = True) -> Tr
         'log'
     """
     x = np.sort(x)  # sums are rounded, in an order that the order of rows should not decide
-    own = _fitted("identity", x)
+    own = standardisation(x)
     others = []
     # Over a narrow range a logarithm is a straight line, and loses digits.
     if has_zero and 0 < x[0] < x[-1] / STRAIGHT:

@@ -9,7 +9,14 @@ from miwae.model.observations.continuous import (
     StretchedNormal,
     StudentT,
 )
-from miwae.model.observations.discrete import Bernoulli, Categorical, Count, Ordinal
+from miwae.model.observations.discrete import (
+    Bernoulli,
+    Categorical,
+    Count,
+    Ordinal,
+    Point,
+    Points,
+)
 from miwae.model.observations.heterogeneous import Heterogeneous, Part
 
 __all__ = [
@@ -24,6 +31,8 @@ __all__ = [
     "Normal",
     "Ordinal",
     "Part",
+    "Point",
+    "Points",
     "Positive",
     "Stretch",
     "StretchedNormal",

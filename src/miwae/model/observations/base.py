@@ -120,7 +120,7 @@ class AbstractFactorized(AbstractObservation):
     first.
     """
 
-    blocks: eqx.AbstractClassVar[int]
+    blocks: eqx.AbstractVar[int]
     interior: eqx.AbstractClassVar[float]  # a value inside the support, put into missing cells
 
     @abc.abstractmethod

@@ -1,7 +1,7 @@
-"""Observation models of counts, binary, categorical and ordinal features."""
+"""Observation models of counts, numbers with few values, binary, categorical, ordinal features."""
 
 import abc
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,10 +11,11 @@ from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
 from miwae.errors import SettingsError
+from miwae.model.distributions import PointMasses
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
 
-__all__ = ["Bernoulli", "Categorical", "Count", "Ordinal"]
+__all__ = ["Bernoulli", "Categorical", "Count", "Ordinal", "Point", "Points"]
 
 # Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
 RARE = 0.02
@@ -93,6 +94,78 @@ class Count(AbstractFactorized):
             jnp.concatenate([jnp.diag(slope), jnp.zeros((n, n))]),
             jnp.concatenate([offset, concentration]),
         )
+
+
+class Point(NamedTuple):
+    """A value that a number takes, and its share of the observed cells."""
+
+    value: float
+    share: float
+
+
+class Points(AbstractFactorized):
+    """Independent numbers that take a few values each; parameters: logits, C blocks of D.
+
+    They are numbers: networks see them as such, and the single imputation is their mean, which
+    need not be one of the values. Draws are. A number between the values counts as the nearest.
+
+    Args:
+        points: the values of each feature. Columns with fewer than the most are padded.
+
+    Example:
+        >>> scale = Points(((Point(-1.0, 0.25), Point(0.0, 0.5), Point(1.0, 0.25)),))
+        >>> scale.n_features, scale.n_parameters
+        (1, 3)
+    """
+
+    points: tuple[tuple[Point, ...], ...] = eqx.field(static=True)
+    interior: ClassVar[float] = 0.0
+
+    def __check_init__(self) -> None:
+        if not self.points or min(map(len, self.points)) < 2:
+            raise SettingsError("each feature of `Points` needs two values or more")
+
+    @property
+    def n_features(self) -> int:
+        """One per entry of `points`."""
+        return len(self.points)
+
+    @property
+    def blocks(self) -> int:
+        """C, the largest number of values of a feature."""
+        return max(map(len, self.points))
+
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """All real numbers: those between the values count as the nearest."""
+        return jnp.isfinite(x)
+
+    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
+        """The value itself."""
+        return x
+
+    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
+        """Point masses at the values, by logits."""
+        values, shares = self._table()
+        logits = eta.reshape(self.blocks, self.n_features, *eta.shape[1:])
+        logits = jnp.where(shares[:, :, None, None] > 0, logits, IMPOSSIBLE)
+        return PointMasses(logits, jnp.asarray(values)[:, :, None, None])
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """The shares, tilted exponentially, so that the mean is right to first order."""
+        values, shares = self._table()
+        shares = np.where(shares > 0, np.maximum(shares, RARE), 0.0)
+        shares /= shares.sum(axis=0)
+        centre = np.sum(shares * values, axis=0)
+        tilt = (values - centre) / np.sum(shares * (values - centre) ** 2, axis=0)
+        slope = np.concatenate([np.diag(row) for row in tilt])
+        offset = np.log(np.where(shares > 0, shares, 1.0)) - tilt * centre
+        return Linearisation(jnp.asarray(slope), jnp.asarray(offset.reshape(-1)))
+
+    def _table(self) -> Float[np.ndarray, "2 C D"]:
+        """Values and shares; a column with fewer repeats its last, with no share."""
+        most = self.blocks
+        padded = [[*own, *[Point(own[-1].value, 0.0)] * (most - len(own))] for own in self.points]
+        return np.array(padded, dtype=np.float32).transpose(2, 1, 0)
 
 
 class AbstractCoded(AbstractObservation):
