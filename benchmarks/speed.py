@@ -98,8 +98,8 @@ def peers(x, observed):
     except ImportError:
         return {}
     return {
-        "torch_eager": TorchPeer(x, observed, compiled=False),
-        "torch_compiled": TorchPeer(x, observed, compiled=True),
+        f"torch_{kind}": TorchPeer(x, observed, kind=kind)
+        for kind in ("plain", "eager", "compiled")
     }
 
 
@@ -125,8 +125,8 @@ def measure_training(n_features):
     median = {name: float(np.median(values)) for name, values in times.items()}
     ratios = {"miwae / numpy_products": median["miwae"] / median["numpy_products"]}
     ratios["miwae_dreg / numpy_products"] = median["miwae_dreg"] / median["numpy_products"]
-    for name in ("torch_eager", "torch_compiled"):
-        if name in median:
+    for name in median:
+        if "torch" in name:
             ratios[f"{name} / miwae"] = median[name] / median["miwae"]
     spread = {name: [float(np.min(v)), float(np.max(v))] for name, v in times.items()}
     return {"ms_per_step": median, "range": spread, "ratios": ratios}

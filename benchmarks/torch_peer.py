@@ -1,14 +1,21 @@
-"""The peer of the speed benchmark: the same training step in PyTorch, eager or compiled.
+"""The peers of the speed benchmark: the same training step in PyTorch.
 
-It mirrors `dense_autoencoder(StudentT(D))` with the standard gradient, K samples per row, Adam,
-and gradients clipped by their norm. Each choice that PyTorch leaves open was measured on two cores
-with PyTorch 2.13 at D = 11 and D = 30, and the fastest was kept; comments say which lost. The
-threads of an operation wait for each other: compare on a machine that does nothing else.
+They mirror `dense_autoencoder(StudentT(D))` with the standard gradient, K samples per row, Adam,
+and gradients clipped by their norm, in three ways:
+
+- plain: eager, from PyTorch's own parts as they come (`StudentT.rsample`, `torch.optim.Adam`);
+- eager, tuned: our formula for the draws, the fused Adam;
+- compiled, tuned.
+
+For the tuned ones each choice that PyTorch leaves open was measured on two cores with PyTorch 2.13
+at D = 11 and D = 30, and the fastest was kept; comments say which lost. The threads of an
+operation wait for each other: compare on a machine that does nothing else.
 """
 
 import math
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
@@ -56,9 +63,17 @@ class _Loss(nn.Module):
     """Minus the MIWAE bound, as the mean over a batch of rows with zeros in missing cells."""
 
     def __init__(
-        self, n_features: int, n_latent: int, n_hidden: int, n_layers: int, n_samples: int
+        self,
+        n_features: int,
+        n_latent: int,
+        n_hidden: int,
+        n_layers: int,
+        n_samples: int,
+        *,
+        plain: bool,
     ) -> None:
         super().__init__()
+        self.plain = plain
         self.encoder = _dense(n_features, 3 * n_latent, n_hidden, n_layers)
         self.decoder = _dense(n_latent, 3 * n_features, n_hidden, n_layers)
         self.n_latent = n_latent
@@ -66,7 +81,8 @@ class _Loss(nn.Module):
 
     def forward(self, x: Tensor, observed: Tensor) -> Tensor:
         q = _student_t(self.encoder(x), 1e-3)
-        z = _sample(q, self.n_samples)  # (K, B, L)
+        shape = torch.Size((self.n_samples,))
+        z = q.rsample(shape) if self.plain else _sample(q, self.n_samples)  # (K, B, L)
         eta = self.decoder(z.view(-1, self.n_latent)).view(*z.shape[:2], -1)
         log_x = (_student_t(eta, 0.1).log_prob(x) * observed).sum(-1)
         log_z = -0.5 * (z * z).sum(-1) - 0.5 * self.n_latent * math.log(2 * math.pi)
@@ -77,21 +93,26 @@ class _Loss(nn.Module):
 class _EagerStep:
     """The usual loop."""
 
-    def __init__(self, loss: nn.Module) -> None:
+    def __init__(self, loss: nn.Module, *, plain: bool) -> None:
         self.loss = loss
         self.parameters = list(loss.parameters())
         # Of Adam's implementations `fused` is the fastest; the plain loop and `foreach`, which
         # has no kernels of its own on a CPU, take 0.5 to 1 ms more per step. For the norm of the
         # gradient `foreach` is as fast as the loop or a little faster.
         self.optimizer = torch.optim.Adam(
-            self.parameters, lr=LEARNING_RATE, betas=BETAS, eps=EPSILON, fused=True
+            self.parameters,
+            lr=LEARNING_RATE,
+            betas=BETAS,
+            eps=EPSILON,
+            fused=None if plain else True,
         )
+        self.foreach = None if plain else True
 
     def __call__(self, x: Tensor, observed: Tensor) -> Tensor:
         self.optimizer.zero_grad()
         loss = self.loss(x, observed)
         loss.backward()
-        nn.utils.clip_grad_norm_(self.parameters, CLIP, foreach=True)
+        nn.utils.clip_grad_norm_(self.parameters, CLIP, foreach=self.foreach)
         self.optimizer.step()
         return loss.detach()
 
@@ -161,7 +182,7 @@ class TorchPeer:
         n_layers: hidden layers of encoder and of decoder.
         n_samples: K, codes per row and step.
         batch_size: rows per step; at most the number of rows is used.
-        compiled: with `torch.compile`, which happens in the first step.
+        kind: "plain", "eager" or "compiled" (by `torch.compile`, in the first step).
         seed: of the initial weights, the order of the rows and the codes.
     """
 
@@ -175,7 +196,7 @@ class TorchPeer:
         n_layers: int = 3,
         n_samples: int = 20,
         batch_size: int = 64,
-        compiled: bool,
+        kind: Literal["plain", "eager", "compiled"],
         seed: int = 0,
     ) -> None:
         torch.set_num_threads(os.cpu_count() or 1)
@@ -185,8 +206,11 @@ class TorchPeer:
         self.x = torch.from_numpy(np.where(observed, x, 0).astype(np.float32))
         self.observed = torch.from_numpy(observed.astype(np.float32))
         self.batch_size = min(batch_size, len(x))
-        self.loss = _Loss(x.shape[1], n_latent, n_hidden, n_layers, n_samples)
-        self.step = _CompiledStep(self.loss) if compiled else _EagerStep(self.loss)
+        plain = kind == "plain"
+        self.loss = _Loss(x.shape[1], n_latent, n_hidden, n_layers, n_samples, plain=plain)
+        self.step = (
+            _CompiledStep(self.loss) if kind == "compiled" else _EagerStep(self.loss, plain=plain)
+        )
         self.batches: list[Tensor] = []
 
     def _next_rows(self) -> Tensor:

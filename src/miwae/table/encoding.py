@@ -28,6 +28,8 @@ FARTHEST = 1e9
 # Standard deviations, a few rounding errors of float32 for values of that size.
 BESIDE = 1e-5
 
+NEAREST = "taken for the nearest known value by the model"
+
 
 class Encoded(NamedTuple):
     """The modelled columns of a table as the model sees them."""
@@ -104,6 +106,9 @@ def _encoded(
     fine = column.values > 0 if known.transform.shape == "log" else np.ones(len(present), bool)
     allowed = _allowed(known, column, fine, "is not above 0", events)
     seen = present & allowed
+    if known.points:
+        usual = _beside(column.values, known)[1] | ~seen
+        _allowed(known, column, usual, "was not seen in fitting", events, NEAREST)
     values = np.zeros(len(present))
     with np.errstate(over="ignore"):
         y = known.transform.forward(column.values[seen])
@@ -170,16 +175,16 @@ def _allowed(
     fine: Bool[np.ndarray, " N"],
     what: str,
     events: list[str],
+    then: str = "treated as missing by the model",
 ) -> Bool[np.ndarray, " N"]:
-    """Tell of the values that the model cannot use."""
+    """Tell of the values that the model cannot use as they are, and what becomes of them."""
     strange = ~fine & ~column.missing
     if strange.any():
         row = int(np.flatnonzero(strange)[0])
         count = int(strange.sum())
         events.append(
             f"column {known.name!r}: the value {_shown(column, row)} {what} ({count} such "
-            f"{'cell' if count == 1 else 'cells'}): kept in the table, treated as missing by the "
-            "model"
+            f"{'cell' if count == 1 else 'cells'}): kept in the table, {then}"
         )
     return fine
 
@@ -220,7 +225,9 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
     x = np.asarray(y, dtype=np.float64)
     if known.transform is not None:
         x = known.transform.inverse(x)
-        x = _exact(x, [value for value, _ in known.points], known.transform.spread)
+    if known.points:  # of which single precision leaves draws a little beside
+        nearest, beside = _beside(x, known)
+        x = np.where(beside, nearest, x)
     if known.resolution:
         steps = np.rint((x - known.phase) / known.resolution)
         x = steps * known.resolution + known.phase
@@ -233,15 +240,14 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
     return np.clip(x, lower, upper)
 
 
-def _exact(
-    x: Float[np.ndarray, " H"], values: Sequence[float], spread: float
-) -> Float[np.ndarray, " H"]:
-    """Numbers that single precision left beside one of the values, as that value."""
-    if not values:
-        return x
-    borders = (np.array(values[:-1]) + np.array(values[1:])) / 2
-    nearest = np.array(values)[np.searchsorted(borders, x)]
-    return np.where(np.abs(x - nearest) <= BESIDE * spread, nearest, x)
+def _beside(
+    x: Float[np.ndarray, " H"], known: ColumnSchema
+) -> tuple[Float[np.ndarray, " H"], Bool[np.ndarray, " H"]]:
+    """The nearest value of a column that takes few, and whether that is all but the number."""
+    assert known.transform is not None
+    values = np.array([value for value, _ in known.points])
+    nearest = values[np.searchsorted((values[:-1] + values[1:]) / 2, x)]
+    return nearest, np.abs(x - nearest) <= BESIDE * known.transform.spread
 
 
 def _as_cells(levels: Sequence[Any]) -> np.ndarray:
