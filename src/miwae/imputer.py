@@ -34,7 +34,7 @@ from miwae.table.agreement import (
     unfilled,
 )
 from miwae.table.base import AbstractTable, Column, Gaps
-from miwae.table.encoding import Encoded, Fills, encode
+from miwae.table.encoding import Encoded, Fills, encode, nearest_points
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
 from miwae.threads import WORKERS, one_thread_each, side_by_side
@@ -401,8 +401,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 limits[:, needed] = model.quantiles(*part, ((1 - level) / 2, (1 + level) / 2))
                 model.means(values, observed, needed, out=values)
             for j, position in enumerate(self.schema_.modelled):
-                if self.schema_.columns[position].kind in ("categorical", "binary"):
+                column = self.schema_.columns[position]
+                if column.kind in ("categorical", "binary"):
                     limits[:, :, j] = values[:, j]
+                elif column.points:  # between two values, of two models, lies none
+                    limits[:, :, j] = nearest_points(column, limits[:, :, j])
         lower, upper = (self._completed(table, gaps, limit).native for limit in limits)
         return lower, upper
 

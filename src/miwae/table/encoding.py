@@ -20,7 +20,7 @@ from miwae.table.schema import (
     word,
 )
 
-__all__ = ["Encoded", "Fills", "decode", "encode", "wrong_type"]
+__all__ = ["Encoded", "Fills", "decode", "encode", "nearest_points", "wrong_type"]
 
 # Standard deviations: what is farther out is as strange, but its square is a number of float32.
 FARTHEST = 1e9
@@ -241,13 +241,19 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
 
 
 def _beside(
-    x: Float[np.ndarray, " H"], known: ColumnSchema
-) -> tuple[Float[np.ndarray, " H"], Bool[np.ndarray, " H"]]:
+    x: Float[np.ndarray, "..."], known: ColumnSchema
+) -> tuple[Float[np.ndarray, "..."], Bool[np.ndarray, "..."]]:
     """The nearest value of a column that takes few, and whether that is all but the number."""
     assert known.transform is not None
     values = np.array([value for value, _ in known.points])
     nearest = values[np.searchsorted((values[:-1] + values[1:]) / 2, x)]
     return nearest, np.abs(x - nearest) <= BESIDE * known.transform.spread
+
+
+def nearest_points(known: ColumnSchema, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """The nearest value of a column that takes few, on the scale of the model."""
+    assert known.transform is not None
+    return known.transform.forward(_beside(known.transform.inverse(y), known)[0])
 
 
 def _as_cells(levels: Sequence[Any]) -> np.ndarray:

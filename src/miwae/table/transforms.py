@@ -50,7 +50,7 @@ class Transform:
     lowest: float = -np.inf
     highest: float = np.inf
 
-    def forward(self, x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    def forward(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """To the scale of the model."""
         return (self._shaped(x) - self.centre) / self.spread
 
@@ -76,7 +76,7 @@ class Transform:
             return constant - np.log(self.unit) - np.log(np.hypot(1.0, u))
         return np.full(np.shape(x), constant)
 
-    def _shaped(self, x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    def _shaped(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         if self.shape == "log":
             return np.log(x)
         if self.shape == "asinh":
