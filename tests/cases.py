@@ -27,7 +27,6 @@ from miwae.model.observations import (
     Normal,
     Ordinal,
     Part,
-    Point,
     Points,
     Positive,
     Stretch,
@@ -76,11 +75,8 @@ STRETCHES = (  # logarithms and inverse hyperbolic sines, limits out of the way
     Stretch(0.2, -0.2, 0.8, 0.5, -50.0, 50.0),
 )
 
-# Whole, from zero on, as SciPy's discrete distributions want them, and in columns of other sizes.
-POINTS = tuple(
-    tuple(Point(value, 1 / len(values)) for value in values)
-    for values in ((0.0, 3.0), (0.0, 1.0, 2.0, 5.0), (1.0, 2.0, 4.0), (0.0, 1.0, 3.0))
-)
+# Whole, from zero on, as SciPy's discrete distributions want them, in columns of those sizes.
+POINTS = ((0.0, 3.0), (0.0, 1.0, 2.0, 5.0), (1.0, 2.0, 4.0), (0.0, 1.0, 3.0))
 
 OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "normal": lambda: Normal(N_FEATURES),
@@ -90,7 +86,7 @@ OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "low_rank_normal": lambda: LowRankNormal(N_FEATURES, rank=2),
     "bernoulli": lambda: Bernoulli(N_FEATURES),
     "count": lambda: Count(N_FEATURES),
-    "points": lambda: Points(POINTS),
+    "points": lambda: Points.of([dict.fromkeys(own, 1 / len(own)) for own in POINTS]),
     "categorical": lambda: Categorical(SIZES),
     "ordinal": lambda: Ordinal(SIZES),
     # Columns neither sorted within a part nor between parts.
@@ -188,16 +184,13 @@ def possible_rows(name: str, n_rows: int = N_ROWS, seed: int = 0) -> np.ndarray:
     """Rows that the observation model of this name can have produced, in float32."""
     rng = np.random.default_rng(seed)
     shape = (n_rows, N_FEATURES)
-    choices = rng.integers(SIZES, size=shape) if name == "points" else ()
     kinds = {
         "positive": lambda: rng.lognormal(size=shape),
         "bernoulli": lambda: rng.integers(2, size=shape),
         "count": lambda: rng.poisson(3.0, size=shape),
         "categorical": lambda: rng.integers(SIZES, size=shape),
         "ordinal": lambda: rng.integers(SIZES, size=shape),
-        "points": lambda: np.array(
-            [[own[i].value for own, i in zip(POINTS, row, strict=True)] for row in choices]
-        ),
+        "points": lambda: np.stack([rng.choice(own, n_rows) for own in POINTS], axis=1),
     }
     x = kinds.get(name, lambda: rng.normal(size=shape))()
     if name == "heterogeneous":

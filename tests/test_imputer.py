@@ -517,6 +517,17 @@ def test_numbers_that_take_few_values_get_means_and_are_drawn_as_they_are(rating
         assert squared < 0.8 * np.mean((frame[name].mean() - truth[name])[hole] ** 2)
 
 
+def test_other_values_in_a_column_of_few_need_no_other_program(ratings):
+    _, frame, _ = ratings
+    other = frame.assign(stars=1.7 * frame["stars"], choice=-frame["choice"])
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **_: compiled.append(event)
+    )
+    make(max_steps=300).fit(other).transform(other)
+    assert not [event for event in compiled if "backend_compile" in event]
+
+
 def test_intervals_of_numbers_that_take_few_values_end_at_them(ratings):
     _, frame, _ = ratings
     two = make(max_steps=60, n_models=2).fit(frame)
@@ -545,8 +556,11 @@ def test_numbers_that_take_few_values_survive_a_file_and_other_values(ratings, t
         assert same_bits(filled, imputer.transform(new))
     assert filled["choice"][[0, 1, 5]].tolist() == [0.2, 9.0, -5.0]
     assert np.isfinite(filled.to_numpy()).all()
+    # To the model it is the nearest.
     nearest = new.assign(choice=[-0.7, 1.4, NAN, -0.7, 1.4, -0.7])
-    assert np.isfinite(again.score_samples(nearest)).all()
+    assert same_bits(filled[["quality", "stars"]], again.transform(nearest)[["quality", "stars"]])
+    with pytest.warns(DataWarning, match=told):
+        assert same_bits(again.score_samples(new), again.score_samples(nearest))
 
 
 def test_bounds_hold_for_every_draw(linear):

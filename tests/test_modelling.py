@@ -101,6 +101,7 @@ def test_columns_that_follow_from_others_get_a_low_floor():
 
 def test_numbers_that_take_few_values_have_point_masses_on_the_scale_of_the_model():
     scale = Transform(centre=2.0, spread=4.0)
+    scaled = [-0.5, -0.25, 0.0, 0.25]
     few, some, many = (
         dataclasses.replace(
             column("continuous", transform=scale),
@@ -116,7 +117,8 @@ def test_numbers_that_take_few_values_have_point_masses_on_the_scale_of_the_mode
         (2, 3): "Points",
         (0,): "Points",
     }
-    assert parts[2, 3].points[0] == ((-0.5, 0.5), (-0.25, 0.5))
+    np.testing.assert_array_equal(parts[2, 3].values.T, [[-0.5, -0.25, -0.25, -0.25], scaled])
+    np.testing.assert_array_equal(parts[2, 3].shares.T, [[0.5, 0.5, 0.0, 0.0], [0.25] * 4])
     np.testing.assert_array_equal(statistic_scale(schema), np.ones(4))
 
 

@@ -34,7 +34,7 @@ from miwae.table.agreement import (
     unfilled,
 )
 from miwae.table.base import AbstractTable, Column, Gaps
-from miwae.table.encoding import Encoded, Fills, encode, nearest_points
+from miwae.table.encoding import Encoded, Fills, encode, nearest_point
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
 from miwae.threads import WORKERS, one_thread_each, side_by_side
@@ -405,7 +405,9 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 if column.kind in ("categorical", "binary"):
                     limits[:, :, j] = values[:, j]
                 elif column.points:  # between two values, of two models, lies none
-                    limits[:, :, j] = nearest_points(column, limits[:, :, j])
+                    assert column.transform is not None
+                    ends = nearest_point(column, column.transform.inverse(limits[:, :, j]))
+                    limits[:, :, j] = column.transform.forward(ends)
         lower, upper = (self._completed(table, gaps, limit).native for limit in limits)
         return lower, upper
 
@@ -432,7 +434,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return total / n_imputations
 
     def score_samples(self, X: Any) -> Float[np.ndarray, " N"]:
-        """Estimated log-density of the observed cells of each row, in the units of the table."""
+        """Estimated log-density of the observed cells of each row, in the units of the table.
+
+        Categories, counts and numbers that take few values have probabilities in it.
+        """
         _, _, encoded = self._prepared(X)
         if not self.models_:
             return np.zeros(len(encoded.x))

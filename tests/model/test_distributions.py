@@ -6,6 +6,7 @@ from numpyro import distributions as dist
 from scipy import special, stats
 
 from miwae.model.distributions import (
+    PointMasses,
     StudentT,
     cosine_of_turns,
     log_gamma_ratio,
@@ -138,3 +139,23 @@ def test_no_uniform_number_gives_a_gradient_that_is_not_finite(monkeypatch):
         )(jnp.full(25, df))
         assert np.isfinite(value)
         assert np.isfinite(slope).all()
+
+
+def test_point_masses_have_shapes_as_numpyro_has_them():
+    """Of two numbers with three values each: draws, densities and moments."""
+    logits = jnp.log(jnp.array([[0.2, 0.1], [0.5, 0.3], [0.3, 0.6]]))
+    values = jnp.array([[0.0, 10.0], [1.0, 11.0], [4.0, 12.0]])
+    masses = PointMasses(logits, values)
+    np.testing.assert_allclose(masses.mean, [1.7, 11.5], rtol=1e-6)
+    np.testing.assert_allclose(masses.variance, [2.41, 0.45], rtol=1e-5)
+    for shape in ((), (1,), (3,), (4, 5)):
+        assert masses.sample(jax.random.key(0), shape).shape == (*shape, 2)
+    draws = np.asarray(masses.sample(jax.random.key(1), (20_000,)))
+    for j in range(2):
+        shares = (draws[:, j, None] == np.asarray(values)[:, j]).mean(0)
+        np.testing.assert_allclose(shares, np.exp(logits[:, j]), atol=0.02)  # five errors
+    np.testing.assert_allclose(
+        masses.log_prob(jnp.array([[0.1, 99.0], [3.0, 10.9]])),
+        np.log([[0.2, 0.6], [0.3, 0.3]]),
+        rtol=1e-6,
+    )

@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from cases import DEPENDENT_FEATURES, N_FEATURES, N_ROWS, OBSERVATIONS, SIZES, possible_rows
+from cases import (
+    DEPENDENT_FEATURES,
+    N_FEATURES,
+    N_ROWS,
+    OBSERVATIONS,
+    POINTS,
+    SIZES,
+    possible_rows,
+)
 from miwae.errors import SettingsError
 from miwae.model.observations import (
     AbstractFactorized,
@@ -26,7 +34,6 @@ from miwae.model.observations import (
     Normal,
     Ordinal,
     Part,
-    Point,
     Points,
     Positive,
     StretchedNormal,
@@ -98,10 +105,8 @@ def marginals(observation: AbstractObservation, eta: np.ndarray) -> list:
             return [stats.nbinom(n, n / (n + m)) for m, n in zip(rate, size, strict=True)]
         case Points():
             return [
-                stats.rv_discrete(
-                    values=([p.value for p in own], special.softmax(block[: len(own), j]))
-                )
-                for j, own in enumerate(observation.points)
+                stats.rv_discrete(values=(own, special.softmax(block[: len(own), j])))
+                for j, own in enumerate(POINTS)
             ]
         case Categorical():
             return [
@@ -490,14 +495,13 @@ def test_the_linear_start_of_counts_is_right_to_first_order():
     np.testing.assert_allclose(jax.jit(jax.jacobian(value))(u0), np.eye(N_FEATURES), atol=1e-5)
 
 
-def test_the_linear_start_of_numbers_with_few_values_is_right_to_first_order():
-    observation = Points(
-        (
-            (Point(-0.5, 0.8), Point(2.0, 0.2)),
-            (Point(-1.5, 0.25), Point(0.0, 0.5), Point(0.5, 0.05), Point(1.75, 0.2)),
-        )
-    )
-    centre, noise = jnp.array([0.0, 0.0]), jnp.ones(2)
+SHARES = [{-0.5: 0.8, 2.0: 0.2}, {-1.5: 0.25, 0.0: 0.5, 0.5: 0.05, 1.75: 0.2}]
+
+
+def test_the_linear_start_of_numbers_with_few_values_tilts_their_shares():
+    """Where the predictor explains nothing, the mean is right to first order."""
+    observation = Points.of(SHARES)
+    centre, noise = jnp.array([0.0, 0.0]), jnp.full(2, 9.0)
     row = (jnp.zeros((1, 2)), jnp.zeros((1, 2), dtype=bool))
 
     @jax.jit
@@ -508,13 +512,32 @@ def test_the_linear_start_of_numbers_with_few_values_is_right_to_first_order():
 
     np.testing.assert_allclose(value(centre), centre, atol=1e-6)
     np.testing.assert_allclose(jax.jit(jax.jacobian(value))(centre), np.eye(2), atol=1e-5)
-    # Where the predictor says nothing, values occur as often as they did.
-    table = observation.distribution(
-        parameters_at(observation, centre, centre, noise)[:, None, None]
-    ).log_probabilities
-    np.testing.assert_allclose(
-        np.exp(table[..., 0, 0]).T, [[0.8, 0.2, 0.0, 0.0], [0.25, 0.5, 0.05, 0.2]], atol=1e-6
-    )
+    # Where it says nothing, values occur as often as they did.
+    table = probabilities_at(observation, centre, noise)
+    np.testing.assert_allclose(table[0], [0.8, 0.2, 0.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(table[1], [0.25, 0.5, 0.05, 0.2], atol=1e-6)
+
+
+def probabilities_at(observation, u, noise):
+    eta = parameters_at(observation, u, jnp.zeros(len(u)), noise)
+    return np.exp(observation.distribution(eta[:, None, None]).log_probabilities[..., 0, 0]).T
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.3, 0.8])
+def test_the_linear_start_of_numbers_with_few_values_follows_bayes_rule(noise):
+    """With the shares as the prior, and the predictor normal around its regression on a value."""
+    observation, u = Points.of(SHARES), np.array([0.7, -0.9])
+    found = probabilities_at(observation, jnp.asarray(u, dtype=jnp.float32), jnp.full(2, noise))
+    for j, shares in enumerate(SHARES):
+        v, p = np.array(list(shares)), np.array(list(shares.values()))
+        v = v - (p * v).sum()
+        variance = (p * v**2).sum()
+        explained = 1 - noise / variance
+        spread = np.sqrt(explained * noise)
+        expected = p * stats.norm(explained * v, spread).pdf(u[j])
+        np.testing.assert_allclose(
+            found[j, : len(v)], expected / expected.sum(), rtol=1e-3, atol=1e-6
+        )
 
 
 def test_a_number_between_the_values_counts_as_the_nearest():
@@ -569,9 +592,7 @@ def test_the_linear_start_of_ordered_codes_has_their_frequencies():
 
 def test_the_linear_start_of_a_rare_value_is_no_steeper_than_that_of_one_in_fifty():
     rare, known = (
-        Points(((Point(0.0, 1 - share), Point(1.0, share)),)).linearise(
-            jnp.array([share]), jnp.ones(1)
-        )
+        Points.of([{0.0: 1 - share, 1.0: share}]).linearise(jnp.array([share]), jnp.ones(1))
         for share in (1e-6, 0.02)
     )
     np.testing.assert_allclose(rare.slope, known.slope, rtol=0.05)
@@ -627,8 +648,8 @@ def test_a_heterogeneous_row_is_its_parts_in_any_order(order):
         (lambda: Categorical((3, 1)), "two values or more"),
         (lambda: Categorical(()), "two values or more"),
         (lambda: Ordinal((1,)), "two values or more"),
-        (lambda: Points(()), "two values or more"),
-        (lambda: Points(((Point(0.0, 1.0),),)), "two values or more"),
+        (lambda: Points.of([]), "two values or more"),
+        (lambda: Points.of([{0.0: 1.0}]), "two values or more"),
         (lambda: Heterogeneous((Part(Normal(2), (0, 2)),)), "cover each column once"),
         (
             lambda: Heterogeneous((Part(Normal(2), (0, 1)), Part(Bernoulli(1), (1,)))),

@@ -192,14 +192,33 @@ def test_a_row_collects_the_change_of_scale_of_its_observed_cells():
     np.testing.assert_allclose(encode(schema, columns).log_slope, expected, rtol=1e-12)
 
 
-def test_single_precision_leaves_no_trace_beside_the_values_of_a_column():
-    values = [0.1, 0.7, 1e4 / 3]
+@pytest.mark.parametrize(
+    "values",
+    [[0.1, 0.7, 1e4 / 3], [1.5e308, 1.6e308, 1.7e308], [1 + 2.0**-52, 1 + 2.0**-51]],
+)
+def test_single_precision_leaves_no_trace_beside_the_values_of_a_column(values):
     schema = learned(values * 20)
-    y = scale_of(schema).forward(np.array(values)).astype(np.float32)
-    assert decoded(schema, y).tolist() == values
-    # What lies between them stays there.
-    between = decoded(schema, [np.mean(y[1:]), y[2] - 1e-3])
-    assert values[1] < between[0] < between[1] < values[2]
+    result = encoded(schema, [*values, NAN])
+    assert not result.events
+    assert decoded(schema, result.x[:-1, 0]).tolist() == values
+
+
+def test_means_of_numbers_that_take_few_values_stay_between_them():
+    schema = learned([0.5, 1.5, 9.5] * 20)
+    low, high = scale_of(schema).forward(np.array([0.5, 9.5]))
+    between = decoded(schema, [low - 1, low + 1e-3, high - 1e-3, high + 1])
+    assert between[0] == 0.5 < between[1] < between[2] < 9.5 == between[3]
+
+
+def test_a_new_value_is_the_nearest_to_the_model_and_that_is_told():
+    schema = learned([0.5, 1.5, 9.5] * 20)
+    new = encoded(schema, [0.5, 1.2, 1e300, -7.0, 9.5, NAN])
+    known = encoded(schema, [0.5, 1.5, 9.5, 0.5, 9.5, NAN])
+    np.testing.assert_array_equal(new.x, known.x)
+    assert new.events == (
+        "column 'a': the value 1.2 was not seen in fitting (3 such cells): kept in the table, "
+        "taken for the nearest known value by the model",
+    )
 
 
 def test_values_with_probabilities_have_no_change_of_scale():
@@ -449,7 +468,7 @@ def test_limits_that_nobody_gave_are_no_bounds():
     for values in ([0.0, 0.5, 1.0], [0.5, 2.0, 3.0], [1, 2, 3] * 100):
         schema = learned(values)
         assert schema.columns[0].lower is not None
-        assert encoded(schema, [0.01, 200.0]).events == ()
+        assert not [e for e in encoded(schema, [0.01, 200.0]).events if "bounds" in e]
 
 
 def test_what_is_no_count():

@@ -186,6 +186,28 @@ def test_numbers_that_take_few_values_are_modelled_by_them():
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        [5e-324, 1e-323],
+        [-1.7e308, 1.7e308],
+        [0.1, 0.2, 0.3, 1e9],
+        [1 + 2.0**-52, 1 + 2.0**-51, 7.5],
+    ],
+)
+def test_values_that_single_precision_cannot_tell_apart_are_no_points(values):
+    assert schema_of([*repeated(values[:-1], 30), *repeated(values[-1:])]).points == ()
+
+
+def test_values_of_any_size_can_be_few():
+    for values in ([1.5e308, 1.6e308, 1.7e308], [1 + 2.0**-52, 1 + 2.0**-51], [1e-300, 2e-300]):
+        assert [value for value, _ in schema_of(repeated(values)).points] == values
+
+
+def test_a_column_with_bounds_may_take_any_number_within():
+    assert schema_of(repeated([1, 2, 5]), None, (0, 10)).points == ()
+
+
+@pytest.mark.parametrize(
     ("values", "kind"),
     [
         (repeated([0.5, 1.0, 2.5])[1:], None),  # not often enough

@@ -198,19 +198,21 @@ class PointMasses(dist.Distribution):
         assert key is not None
         shape = (*sample_shape, *self.batch_shape)
         codes = jax.random.categorical(key, self.logits, axis=0, shape=shape)
-        return self._summed(self._hit(codes))
+        values = jnp.broadcast_to(self.values, self.logits.shape)
+        return jnp.sum(jnp.where(self._hit(codes), _lifted(values, len(shape)), 0.0), axis=0)
 
     def log_prob(
         self, value: Float[Array, "..."], intermediates: None = None
     ) -> Float[Array, "..."]:
         """Log-probability of the value that is nearest to a number."""
-        codes = jnp.argmin(jnp.abs(self.values - value[None]), axis=0)
-        return jnp.sum(jnp.where(self._hit(codes), self.log_probabilities, 0.0), axis=0)
+        codes = jnp.argmin(jnp.abs(_lifted(self.values, value.ndim) - value[None]), axis=0)
+        table = _lifted(self.log_probabilities, max(value.ndim, len(self.batch_shape)))
+        return jnp.sum(jnp.where(self._hit(codes), table, 0.0), axis=0)
 
     @property
     def mean(self) -> Float[Array, "..."]:
         """The sum of the values, each times its probability."""
-        return self._summed(jnp.exp(self.log_probabilities))
+        return jnp.sum(jnp.exp(self.log_probabilities) * self.values, axis=0)
 
     @property
     def variance(self) -> Float[Array, "..."]:
@@ -218,11 +220,11 @@ class PointMasses(dist.Distribution):
         probability = jnp.exp(self.log_probabilities)
         return jnp.sum(probability * (self.values - self.mean[None]) ** 2, axis=0)
 
-    def _summed(
-        self, weights: Float[Array, "C ..."] | Bool[Array, "C ..."]
-    ) -> Float[Array, "..."]:
-        return jnp.sum(weights * self.values, axis=0)
-
     def _hit(self, codes: Int[Array, "..."]) -> Bool[Array, "C ..."]:
         """Which of the values each code stands for."""
         return codes[None] == jnp.arange(len(self.logits)).reshape(-1, *(1,) * codes.ndim)
+
+
+def _lifted(a: Float[Array, "C ..."], n_axes: int) -> Float[Array, "C ..."]:
+    """With so many axes behind the first: new ones come right behind it."""
+    return a.reshape(len(a), *(1,) * (n_axes + 1 - a.ndim), *a.shape[1:])

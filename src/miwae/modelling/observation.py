@@ -17,7 +17,6 @@ from miwae.model.observations import (
     Heterogeneous,
     Ordinal,
     Part,
-    Point,
     Points,
     Stretch,
     StretchedNormal,
@@ -56,7 +55,7 @@ def observation_of(schema: Schema) -> AbstractObservation:
     if stretches:
         parts.append(Part(_stretched(tuple(stretches.values())), tuple(stretches)))
     for chosen in _of_similar_size({i: len(columns[i].points) for i in few}):
-        parts.append(Part(_points(tuple(_scaled_points(columns[i]) for i in chosen)), chosen))
+        parts.append(Part(Points.of([_scaled_points(columns[i]) for i in chosen]), chosen))
     for family, kind in ((_categorical, "categorical"), (_ordinal, "ordinal")):
         sizes = {i: len(columns[i].levels) for i in of_kind({kind})}
         for chosen in _of_similar_size(sizes):
@@ -67,7 +66,6 @@ def observation_of(schema: Schema) -> AbstractObservation:
 # Equinox lets a property stand for an abstract field; a type checker takes it for an argument.
 _categorical: Callable[[tuple[int, ...]], AbstractObservation] = Categorical  # pyright: ignore
 _ordinal: Callable[[tuple[int, ...]], AbstractObservation] = Ordinal  # pyright: ignore
-_points: Callable[[tuple[tuple[Point, ...], ...]], AbstractObservation] = Points  # pyright: ignore
 _heterogeneous: Callable[[tuple[Part, ...]], AbstractObservation] = Heterogeneous  # pyright: ignore
 
 
@@ -138,11 +136,11 @@ def statistic_scale(schema: Schema) -> Float[np.ndarray, " S"]:
     )
 
 
-def _scaled_points(column: ColumnSchema) -> tuple[Point, ...]:
-    """The values that a column takes, on the scale of the model."""
+def _scaled_points(column: ColumnSchema) -> dict[float, float]:
+    """The shares of the values that a column takes, by value on the scale of the model."""
     assert column.transform is not None
     values, shares = zip(*column.points, strict=True)
-    return tuple(map(Point, column.transform.forward(np.array(values)).tolist(), shares))
+    return dict(zip(column.transform.forward(np.array(values)).tolist(), shares, strict=True))
 
 
 def _of_similar_size(sizes: Mapping[int, int]) -> list[tuple[int, ...]]:

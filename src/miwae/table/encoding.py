@@ -20,13 +20,13 @@ from miwae.table.schema import (
     word,
 )
 
-__all__ = ["Encoded", "Fills", "decode", "encode", "nearest_points", "wrong_type"]
+__all__ = ["Encoded", "Fills", "decode", "encode", "nearest_point", "wrong_type"]
 
 # Standard deviations: what is farther out is as strange, but its square is a number of float32.
 FARTHEST = 1e9
 
-# Standard deviations, a few rounding errors of float32 for values of that size.
-BESIDE = 1e-5
+# A few rounding errors of single precision.
+BESIDE = 1e-6
 
 NEAREST = "taken for the nearest known value by the model"
 
@@ -106,12 +106,15 @@ def _encoded(
     fine = column.values > 0 if known.transform.shape == "log" else np.ones(len(present), bool)
     allowed = _allowed(known, column, fine, "is not above 0", events)
     seen = present & allowed
+    x = column.values[seen]
     if known.points:
-        usual = _beside(column.values, known)[1] | ~seen
+        x = nearest_point(known, x)
+        usual = ~seen
+        usual[seen] = _beside(known, column.values[seen], x)
         _allowed(known, column, usual, "was not seen in fitting", events, NEAREST)
     values = np.zeros(len(present))
     with np.errstate(over="ignore"):
-        y = known.transform.forward(column.values[seen])
+        y = known.transform.forward(x)
     values[seen] = np.clip(y, -FARTHEST, FARTHEST)
     return values, seen
 
@@ -226,8 +229,9 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
     if known.transform is not None:
         x = known.transform.inverse(x)
     if known.points:  # of which single precision leaves draws a little beside
-        nearest, beside = _beside(x, known)
-        x = np.where(beside, nearest, x)
+        nearest = nearest_point(known, x)
+        x = np.where(_beside(known, x, nearest), nearest, x)
+        x = np.clip(x, known.points[0][0], known.points[-1][0])
     if known.resolution:
         steps = np.rint((x - known.phase) / known.resolution)
         x = steps * known.resolution + known.phase
@@ -240,20 +244,23 @@ def decode(known: ColumnSchema, y: Float[np.ndarray, " H"]) -> np.ndarray:
     return np.clip(x, lower, upper)
 
 
-def _beside(
-    x: Float[np.ndarray, "..."], known: ColumnSchema
-) -> tuple[Float[np.ndarray, "..."], Bool[np.ndarray, "..."]]:
-    """The nearest value of a column that takes few, and whether that is all but the number."""
-    assert known.transform is not None
+def nearest_point(known: ColumnSchema, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """Of the values that a column takes, the nearest."""
     values = np.array([value for value, _ in known.points])
-    nearest = values[np.searchsorted((values[:-1] + values[1:]) / 2, x)]
-    return nearest, np.abs(x - nearest) <= BESIDE * known.transform.spread
+    above = np.clip(np.searchsorted(values, x), 1, len(values) - 1)
+    low, high = values[above - 1], values[above]
+    with np.errstate(over="ignore"):
+        return np.where(x - low <= high - x, low, high)
 
 
-def nearest_points(known: ColumnSchema, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """The nearest value of a column that takes few, on the scale of the model."""
+def _beside(
+    known: ColumnSchema, x: Float[np.ndarray, " H"], nearest: Float[np.ndarray, " H"]
+) -> Bool[np.ndarray, " H"]:
+    """Where single precision on the scale of the model cannot tell a number from the nearest."""
     assert known.transform is not None
-    return known.transform.forward(_beside(known.transform.inverse(y), known)[0])
+    with np.errstate(over="ignore"):
+        y, point = known.transform.forward(x), known.transform.forward(nearest)
+        return np.abs(y - point) <= BESIDE * np.maximum(1.0, np.abs(point))
 
 
 def _as_cells(levels: Sequence[Any]) -> np.ndarray:

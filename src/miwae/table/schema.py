@@ -47,6 +47,9 @@ OFTEN = 20
 # Numbers that take so few values, each so often, are modelled by the shares of the values.
 MOST_POINTS = 12
 
+# The least distance of such values, relative to the largest, that single precision keeps apart.
+APART = 1e-4
+
 # More levels than this, or levels that are mostly unique, are names, not categories.
 MOST_LEVELS = 2_000
 FEW_LEVELS = 8
@@ -255,8 +258,9 @@ def _column_schema(
     if kind == "count":
         spread = max(float(np.sort(x).std()), 1.0)  # whatever the order of rows
         return ColumnSchema(**own, whole=True, lower=lower, upper=upper, spread=spread)
-    # Of a number that is told to be one, only what was told is known.
-    points = _points(x) if inferred and column.storage == "number" else ()
+    # What is told to be a number, or within bounds, may be any.
+    told = not inferred or limits is not None
+    points = () if told or column.storage != "number" else _points(x)
     if points:
         own["reason"] += f"; modelled by its {len(points)} values"
     has_zero = column.storage not in ("time", "clock")
@@ -284,6 +288,11 @@ def _points(x: Float[np.ndarray, " N"]) -> tuple[tuple[float, float], ...]:
     """The values and their shares, if they are few and each occurs often enough to learn it."""
     values, counts = np.unique(x, return_counts=True)
     if len(values) > MOST_POINTS or len(x) < OFTEN * len(values):
+        return ()
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = standardisation(x).forward(values)
+        apart = np.diff(scaled) > APART * max(1.0, np.abs(scaled).max())
+    if not (apart.all() and np.isfinite(scaled).all()):
         return ()
     return tuple(zip(values.tolist(), (counts / len(x)).tolist(), strict=True))
 

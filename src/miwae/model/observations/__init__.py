@@ -14,7 +14,6 @@ from miwae.model.observations.discrete import (
     Categorical,
     Count,
     Ordinal,
-    Point,
     Points,
 )
 from miwae.model.observations.heterogeneous import Heterogeneous, Part
@@ -31,7 +30,6 @@ __all__ = [
     "Normal",
     "Ordinal",
     "Part",
-    "Point",
     "Points",
     "Positive",
     "Stretch",

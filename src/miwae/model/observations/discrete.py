@@ -1,7 +1,8 @@
 """Observation models of counts, numbers with few values, binary, categorical, ordinal features."""
 
 import abc
-from typing import ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -15,7 +16,7 @@ from miwae.model.distributions import PointMasses
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
 
-__all__ = ["Bernoulli", "Categorical", "Count", "Ordinal", "Point", "Points"]
+__all__ = ["Bernoulli", "Categorical", "Count", "Ordinal", "Points"]
 
 # Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
 RARE = 0.02
@@ -96,44 +97,45 @@ class Count(AbstractFactorized):
         )
 
 
-class Point(NamedTuple):
-    """A value that a number takes, and its share of the observed cells."""
-
-    value: float
-    share: float
-
-
 class Points(AbstractFactorized):
     """Independent numbers that take a few values each; parameters: logits, C blocks of D.
 
     They are numbers: networks see them as such, and the single imputation is their mean, which
-    need not be one of the values. Draws are. A number between the values counts as the nearest.
-
-    Args:
-        points: the values of each feature. Columns with fewer than the most are padded.
+    need not be one of the values. Draws are. The density of a number between the values is that
+    of the nearest.
 
     Example:
-        >>> scale = Points(((Point(-1.0, 0.25), Point(0.0, 0.5), Point(1.0, 0.25)),))
+        >>> scale = Points.of([{-1.0: 0.25, 0.0: 0.5, 1.0: 0.25}])
         >>> scale.n_features, scale.n_parameters
         (1, 3)
     """
 
-    points: tuple[tuple[Point, ...], ...] = eqx.field(static=True)
+    # Neither is trained; they are arrays so that one program serves all columns of these sizes.
+    values: Float[Array, "C D"]
+    shares: Float[Array, "C D"]  # of the observed cells; 0 for what pads a column with fewer
     interior: ClassVar[float] = 0.0
 
-    def __check_init__(self) -> None:
-        if not self.points or min(map(len, self.points)) < 2:
+    @classmethod
+    def of(cls, points: Sequence[Mapping[float, float]]) -> "Points":
+        """Of the shares of each feature's values, by value in increasing order."""
+        if not points or min(map(len, points)) < 2:
             raise SettingsError("each feature of `Points` needs two values or more")
+        most = max(map(len, points))
+        values = [[*own, *[max(own)] * (most - len(own))] for own in points]
+        shares = [[*own.values(), *[0.0] * (most - len(own))] for own in points]
+        single = lambda table: jnp.asarray(np.array(table, dtype=np.float32).T)  # noqa: E731
+        # Equinox lets properties stand for abstract fields; a type checker misses them here.
+        return cls(values=single(values), shares=single(shares))  # pyright: ignore
 
     @property
     def n_features(self) -> int:
-        """One per entry of `points`."""
-        return len(self.points)
+        """One per column of `values`."""
+        return self.values.shape[1]
 
     @property
     def blocks(self) -> int:
         """C, the largest number of values of a feature."""
-        return max(map(len, self.points))
+        return self.values.shape[0]
 
     def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
         """All real numbers: those between the values count as the nearest."""
@@ -145,27 +147,30 @@ class Points(AbstractFactorized):
 
     def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
         """Point masses at the values, by logits."""
-        values, shares = self._table()
+        values, shares = jax.lax.stop_gradient((self.values, self.shares))
         logits = eta.reshape(self.blocks, self.n_features, *eta.shape[1:])
         logits = jnp.where(shares[:, :, None, None] > 0, logits, IMPOSSIBLE)
-        return PointMasses(logits, jnp.asarray(values)[:, :, None, None])
+        return PointMasses(logits, values[:, :, None, None])
 
     def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
-        """The shares, tilted exponentially, so that the mean is right to first order."""
-        values, shares = self._table()
-        shares = np.where(shares > 0, np.maximum(shares, RARE), 0.0)
-        shares /= shares.sum(axis=0)
-        centre = np.sum(shares * values, axis=0)
-        tilt = (values - centre) / np.sum(shares * (values - centre) ** 2, axis=0)
-        slope = np.concatenate([np.diag(row) for row in tilt])
-        offset = np.log(np.where(shares > 0, shares, 1.0)) - tilt * centre
-        return Linearisation(jnp.asarray(slope), jnp.asarray(offset.reshape(-1)))
+        """By Bayes' rule, as if a value v and its predictor u were jointly normal.
 
-    def _table(self) -> Float[np.ndarray, "2 C D"]:
-        """Values and shares; a column with fewer repeats its last, with no share."""
-        most = self.blocks
-        padded = [[*own, *[Point(own[-1].value, 0.0)] * (most - len(own))] for own in self.points]
-        return np.array(padded, dtype=np.float32).transpose(2, 1, 0)
+        With v of variance V around u of variance V - noise, the density of u given v has the
+        logarithm `u v / noise - (1 - noise / V) v^2 / (2 noise)` and what does not depend on v;
+        the shares are the prior. Without a relation (noise = V) it tilts them, so that their mean
+        follows u to first order; with a close one, the nearest value is all but certain.
+        """
+        shares = jnp.where(self.shares > 0, jnp.maximum(self.shares, RARE), 0.0)
+        shares = shares / shares.sum(axis=0)[None]
+        centre = jnp.sum(shares * self.values, axis=0)
+        v = self.values - centre[None]
+        variance = jnp.sum(shares * v**2, axis=0)
+        noise = jnp.clip(noise, RARE * variance, variance)
+        slope = v / noise[None]
+        bend = 0.5 * (1 / noise - 1 / variance)[None] * v**2
+        offset = jnp.log(jnp.where(shares > 0, shares, 1.0)) - bend - slope * centre[None]
+        diagonals = slope[:, :, None] * jnp.eye(self.n_features)[None]
+        return Linearisation(diagonals.reshape(-1, self.n_features), offset.reshape(-1))
 
 
 class AbstractCoded(AbstractObservation):
