@@ -22,6 +22,8 @@ SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
 
 ROWS = "rows"  # the axis that a batch is cut along between devices
 
+LEAST = -100.0  # ten times what counts as divergence, if it is the mean of all rows
+
 DROPOUT = 2**30  # folded into the key of a step; shards never are so many
 SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; steps never come so far
 
@@ -35,7 +37,11 @@ class Batch(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """A state some steps later, the mean bound on the way, and whether all is still finite."""
+    """A state some steps later, the mean bound on the way, and whether all is still finite.
+
+    No row counts with less than `LEAST` nats for each of its cells: one that is unlike all others
+    says nothing about how training goes, and would drown what the others say.
+    """
 
     state: TrainingState
     first: Float[Array, ""]  # the bound of the first step's batch, before that step
@@ -129,7 +135,7 @@ def _without_generative(tree: PyTree) -> PyTree:
 def _step(
     state: TrainingState, batch: Batch, settings: TrainingSettings
 ) -> tuple[TrainingState, Float[Array, ""]]:
-    """One gradient step, and the weighted bound before it."""
+    """One gradient step, and the weighted bound before it, of rows that are not too strange."""
     key = fold_in(state.key, state.step)
     bound, gradient = _gradient(state.autoencoder, batch, key, settings)
     parameters, static = eqx.partition(state.autoencoder, eqx.is_inexact_array)
@@ -145,7 +151,8 @@ def _step(
         state,
         (eqx.combine(moved, static), averaged, optimizer_state, state.step + 1),
     )
-    return state, jnp.sum(bound * batch.row_weights)
+    told = jnp.maximum(bound, LEAST * batch.observed.sum(axis=1))
+    return state, jnp.sum(told * batch.row_weights)
 
 
 def _averaged(state: TrainingState, moved: PyTree, settings: TrainingSettings) -> Autoencoder:

@@ -1,6 +1,7 @@
 """Observation models of counts, numbers with few values, binary, categorical, ordinal features."""
 
 import abc
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -23,6 +24,10 @@ RARE = 0.02
 
 # The rate of a count is exp(eta); beyond these limits a float and its gradient overflow.
 LOG_RATE_LIMIT = 20.0
+
+# So often a number of few values is any of them, by their shares, whatever the code says: logits
+# are linear in it at first, and one cell of a strange row would cost as much as a thousand others.
+SLIP = 1e-3
 
 IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
@@ -102,7 +107,7 @@ class Points(AbstractFactorized):
 
     They are numbers: networks see them as such, and the single imputation is their mean, which
     need not be one of the values. Draws are. The density of a number between the values is that
-    of the nearest.
+    of the nearest. With the probability `SLIP` a value comes from the shares, not from the logits.
 
     Example:
         >>> scale = Points.of([{-1.0: 0.25, 0.0: 0.5, 1.0: 0.25}])
@@ -147,10 +152,14 @@ class Points(AbstractFactorized):
 
     def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
         """Point masses at the values, by logits."""
-        values, shares = jax.lax.stop_gradient((self.values, self.shares))
+        values = jax.lax.stop_gradient(self.values)[:, :, None, None]
+        shares = jax.lax.stop_gradient(self.shares)[:, :, None, None]
         logits = eta.reshape(self.blocks, self.n_features, *eta.shape[1:])
-        logits = jnp.where(shares[:, :, None, None] > 0, logits, IMPOSSIBLE)
-        return PointMasses(logits, values[:, :, None, None])
+        own = jax.nn.log_softmax(jnp.where(shares > 0, logits, IMPOSSIBLE), axis=0)
+        others = jnp.where(
+            shares > 0, jnp.log(SLIP * jnp.where(shares > 0, shares, 1.0)), IMPOSSIBLE
+        )
+        return PointMasses(jnp.logaddexp(own + math.log1p(-SLIP), others), values)
 
     def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
         """By Bayes' rule, as if a value v and its predictor u were jointly normal.
