@@ -291,6 +291,19 @@ def test_real_nan_and_real_divergence_are_noticed():
         fit(small_autoencoder(), X, OBSERVED, settings=wild, key=KEY)
 
 
+def test_one_strange_row_is_no_divergence():
+    """A normal density has no limit: one row would be worth more than all others together."""
+    x, observed = X.copy(), OBSERVED.copy()
+    x[7], observed[7] = 1e5, True
+    start = dense_autoencoder(Normal(5), n_latent=2, n_hidden=8, n_layers=1, key=KEY)
+    alone = log_likelihood(start, x[7:8], observed[7:8], key=KEY, n_samples=4).log_prob
+    assert alone < -1e9
+    result = fit(start, x, observed, settings=SMALL, key=KEY)
+    assert result.events == ("stopped after 24 steps, the most allowed",)
+    # Of a chunk's 300 rows two at most are this one, with five cells.
+    assert min(record.bound for record in result.history) > -20 - 2 * 500 / 300
+
+
 def test_online_learning_uses_batches_once_and_of_any_size():
     settings = dataclasses.replace(SMALL, learning_rate=1e-2, batch_size=50)
     state = initial_state(small_autoencoder(), settings, KEY, n_rows=1)

@@ -59,7 +59,8 @@ class TrainingSettings:
         hasty: compile sooner, and take slightly longer steps: for runs of seconds.
         max_rollbacks: how often a run that meets NaN or diverges goes back to its last good state,
             with half the step, before it gives up.
-        divergence: nats per observed cell below the best chunk so far that count as divergence.
+        divergence: nats per observed cell below the best chunk so far that count as divergence; no
+            single row counts with less than -100 a cell.
     """
 
     objective: str = "miwae"
