@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 
 # From the bottom up. A module may import from its own layer and from those below.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "numerics", "arrays", "randomness", "linalg"}),
+    frozenset({"errors", "numerics", "arrays", "row_keys", "kernels"}),
     frozenset({"atomic", "compilation", "threads"}),
     frozenset({"table", "data"}),
     frozenset({"evaluation"}),

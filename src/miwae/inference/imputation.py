@@ -20,7 +20,7 @@ from miwae.inference.slots import BLOCK
 from miwae.model.latent import Autoencoder, check_data
 from miwae.model.observations import AbstractObservation
 from miwae.numerics import by_blocks
-from miwae.randomness import row_keys
+from miwae.row_keys import row_keys
 
 __all__ = [
     "Expectation",

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Key
 
 from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model.latent import Autoencoder, check_data
-from miwae.randomness import row_keys
+from miwae.row_keys import row_keys
 
 __all__ = ["LogLikelihood", "log_likelihood"]
 

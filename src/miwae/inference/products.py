@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from miwae.inference.importance import resample, weighted_quantile
 from miwae.inference.slots import Codes, codes_at_once
-from miwae.randomness import fold_in, split_key
+from miwae.kernels.threefry import fold_in, split_key
 
 __all__ = ["DrawnStatistic", "Draws", "Means", "Quantiles", "WeightedMeans", "closed_form"]
 

@@ -14,8 +14,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from miwae.compilation import compiled
 from miwae.inference.importance import Running, pareto_k, smoothed, update_running
 from miwae.inference.weights import log_density, log_weights
+from miwae.kernels.threefry import fold_in
 from miwae.model.latent import Autoencoder
-from miwae.randomness import fold_in
 
 __all__ = [
     "BLOCK",

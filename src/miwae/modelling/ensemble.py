@@ -13,7 +13,7 @@ from miwae.inference.imputation import impute_multiple, impute_single, point_of,
 from miwae.inference.likelihood import log_likelihood
 from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
 from miwae.model.latent import Autoencoder
-from miwae.randomness import row_keys
+from miwae.row_keys import row_keys
 from miwae.threads import side_by_side
 
 __all__ = ["TableModel", "compile_means"]

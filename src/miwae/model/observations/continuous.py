@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
-from miwae import linalg
+from miwae.kernels import linalg
 from miwae.model import distributions as own
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.numerics import features_first, features_last, softplus_inverse

@@ -4,7 +4,8 @@ Batched LAPACK calls are not used, for two reasons. Two of them that do not depe
 can wait for each other forever on XLA's CPU runtime (jaxlib 0.10: each runs on a worker of the
 thread pool and waits there for work that it has given to the same pool), and training runs two
 halves of a batch side by side. And there is no call for each matrix: one step for each of a dozen
-columns, vectorised over all rows of a batch.
+columns, vectorised over all rows of a batch. To be deleted when XLA's CPU backend has batched
+factors of small matrices that do neither.
 """
 
 import jax

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from miwae import linalg
+from miwae.kernels import linalg
 
 
 @pytest.fixture(scope="module", params=[1, 2, 7])
