@@ -12,13 +12,15 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "numerics", "arrays", "row_keys", "kernels"}),
     frozenset({"atomic", "compilation", "threads"}),
+    frozenset({"events", "columns"}),
+    frozenset({"frames", "documents"}),
     frozenset({"table", "data"}),
     frozenset({"evaluation"}),
-    frozenset({"multiple"}),
+    frozenset({"multiple", "pooling"}),
     frozenset({"model"}),
     frozenset({"inference"}),
     frozenset({"training"}),
-    frozenset({"modelling", "progress"}),
+    frozenset({"modelling", "tabular", "progress"}),
     frozenset({"persistence"}),
     frozenset({"imputer"}),
     frozenset({"telling"}),
@@ -27,7 +29,10 @@ LAYERS: tuple[frozenset[str], ...] = (
 
 # Tables and their copies know nothing of models, and models nothing of tables: neither is above
 # the other, though the list has to put one first.
-APART = ({"table", "data", "multiple"}, {"model", "inference", "training"})
+APART = (
+    {"table", "data", "multiple", "columns", "frames", "documents", "pooling"},
+    {"model", "inference", "training"},
+)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

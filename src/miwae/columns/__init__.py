@@ -1,0 +1,71 @@
+"""Columns in neutral form: what a table is to everything behind the door of `frames` and files.
+
+`Column` is what is read, `Cells` what is written back. No library of frames, no model.
+"""
+
+from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._objects import filled_objects, read_objects
+from miwae.columns._reading import (
+    boolean_column,
+    coded_column,
+    number_column,
+    other_column,
+    sorted_levels,
+    tick_column,
+)
+from miwae.columns._times import PER_SECOND, SECONDS_PER, ticks_of, ticks_of_day
+from miwae.columns._values import (
+    check_names,
+    is_missing,
+    key_of,
+    keys_of,
+    seconds_of,
+    seconds_text,
+    storage_of,
+    value_text,
+)
+from miwae.columns._writing import (
+    as_booleans,
+    as_codes,
+    as_decimals,
+    as_finite,
+    as_numbers,
+    as_texts,
+    as_whole_numbers,
+    cannot_fill,
+)
+
+__all__ = [
+    "PER_SECOND",
+    "SECONDS_PER",
+    "TIMES",
+    "Cells",
+    "Column",
+    "Storage",
+    "as_booleans",
+    "as_codes",
+    "as_decimals",
+    "as_finite",
+    "as_numbers",
+    "as_texts",
+    "as_whole_numbers",
+    "boolean_column",
+    "cannot_fill",
+    "check_names",
+    "coded_column",
+    "filled_objects",
+    "is_missing",
+    "key_of",
+    "keys_of",
+    "number_column",
+    "other_column",
+    "read_objects",
+    "seconds_of",
+    "seconds_text",
+    "sorted_levels",
+    "storage_of",
+    "tick_column",
+    "ticks_of",
+    "ticks_of_day",
+    "value_text",
+]

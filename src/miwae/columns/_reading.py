@@ -1,0 +1,160 @@
+"""Columns in neutral form, from the arrays in which libraries store them."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int, Real
+
+from miwae.columns._column import Column, Storage
+from miwae.columns._times import seconds_from_ticks, ticks_of
+from miwae.columns._values import key_of, keys_of
+
+__all__ = [
+    "boolean_column",
+    "coded_column",
+    "number_column",
+    "other_column",
+    "sorted_levels",
+    "tick_column",
+]
+
+
+def _as_dtype(number: Any, dtype: np.dtype) -> Any:
+    """The number as comparable with a dtype; NaN, which equals nothing, if it cannot hold it."""
+    try:
+        value = float(number)
+    except OverflowError:
+        return np.nan
+    if dtype.kind in "iu":
+        return int(number) if value.is_integer() else np.nan
+    with np.errstate(over="ignore"):
+        cast = dtype.type(value)
+    return cast if np.isfinite(cast) == np.isfinite(value) else np.nan
+
+
+def _equal_numbers(
+    values: Real[np.ndarray, " N"], missing_values: tuple[Any, ...]
+) -> Bool[np.ndarray, " N"]:
+    found = np.zeros(len(values), bool)
+    for kind, number in keys_of(missing_values):
+        if kind == "number":
+            found |= values == _as_dtype(number, values.dtype)
+    return found
+
+
+def number_column(
+    name: str,
+    values: Real[np.ndarray, " N"],
+    missing: Bool[np.ndarray, " N"],
+    missing_values: tuple[Any, ...],
+    *,
+    whole: bool,
+    dtype: str,
+) -> Column:
+    """A column of numbers, compared in their own precision before they become float64.
+
+    Where they are that already, and NaN where missing, they are not copied.
+    """
+    declared = missing | _equal_numbers(values, missing_values)
+    floats = values.astype(np.float64, copy=False)
+    if declared.any():
+        floats = np.where(declared, np.nan, floats)
+    missing = np.isnan(floats)
+    return Column(
+        name=name, storage="number", values=floats, missing=missing, whole=whole, dtype=dtype
+    )
+
+
+def boolean_column(
+    name: str,
+    values: Bool[np.ndarray, " N"],
+    missing: Bool[np.ndarray, " N"],
+    missing_values: tuple[Any, ...],
+    *,
+    dtype: str,
+) -> Column:
+    """A column of booleans."""
+    missing = missing.copy()
+    for kind, value in keys_of(missing_values):
+        if kind == "boolean":
+            missing |= values == value
+    floats = np.where(missing, np.nan, values)
+    return Column(name=name, storage="boolean", values=floats, missing=missing, dtype=dtype)
+
+
+def tick_column(
+    name: str,
+    ticks: Int[np.ndarray, " N"],
+    missing: Bool[np.ndarray, " N"],
+    missing_values: tuple[Any, ...],
+    *,
+    unit: str,
+    storage: Storage,
+    dtype: str,
+) -> Column:
+    """A column of times stored as integers.
+
+    Args:
+        name: of the column.
+        ticks: units since 1970, since midnight, or in all.
+        missing: where there is no value.
+        missing_values: of which those of the same storage count as missing.
+        unit: numpy's abbreviation.
+        storage: "time", "duration" or "clock".
+        dtype: the library's name of the type.
+    """
+    missing = missing.copy()
+    for other, seconds in keys_of(missing_values):
+        if other == storage:
+            missing |= ticks == ticks_of(np.array([seconds]), unit)
+    values = np.where(missing, np.nan, seconds_from_ticks(ticks, unit))
+    return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
+
+
+def coded_column(
+    name: str,
+    storage: Storage,
+    codes: Int[np.ndarray, " N"],
+    levels: Sequence[Any],
+    missing_values: tuple[Any, ...],
+    *,
+    ordered: bool = False,
+    dtype: str,
+) -> Column:
+    """A column of text or categories, coded as positions in `levels`, -1 where missing.
+
+    Levels that count as missing are no levels, also if the table declares them.
+    """
+    gone = keys_of(missing_values)
+    kept = np.array([not gone or key_of(level) not in gone for level in levels], bool)
+    # The code -1 finds the last element.
+    position = np.append(np.where(kept, np.cumsum(kept) - 1.0, np.nan), np.nan)
+    values = position[codes]
+    return Column(
+        name=name,
+        storage=storage,
+        values=values,
+        missing=np.isnan(values),
+        levels=tuple(itertools.compress(levels, kept)),
+        ordered=ordered,
+        dtype=dtype,
+    )
+
+
+def other_column(name: str, missing: Bool[np.ndarray, " N"], *, dtype: str) -> Column:
+    """A column that cannot be modelled."""
+    values = np.full(len(missing), np.nan)
+    return Column(name=name, storage="other", values=values, missing=missing, dtype=dtype)
+
+
+def sorted_levels(
+    codes: Int[np.ndarray, " N"], levels: list[Any]
+) -> tuple[Int[np.ndarray, " N"], list[Any]]:
+    """The same codes for sorted levels, -1 still for missing."""
+    order = sorted(range(len(levels)), key=levels.__getitem__)
+    rank = np.empty(len(levels) + 1, np.int64)
+    rank[order] = np.arange(len(levels))
+    rank[-1] = -1
+    return rank[codes], [levels[i] for i in order]

@@ -1,0 +1,118 @@
+"""What single Python values are: their storage, whether they stand for nothing, how they read."""
+
+import datetime
+import numbers
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from miwae.columns._column import TIMES
+from miwae.errors import DataError
+
+__all__ = [
+    "check_names",
+    "is_missing",
+    "key_of",
+    "keys_of",
+    "seconds_of",
+    "seconds_text",
+    "storage_of",
+    "value_text",
+]
+
+EPOCH = datetime.date(1970, 1, 1).toordinal()
+DAY = 86400
+
+# Beyond, float64 has nothing but whole numbers.
+MOST_WHOLE = 2.0**53
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that occur twice: fills, reports and settings go by name."""
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise DataError(f"two columns are named {name!r}: rename one of them")
+        seen.add(name)
+
+
+def storage_of(cls: type) -> str | None:
+    """What the values of a Python type are: a storage, or None for what has none of its own."""
+    if issubclass(cls, bool | np.bool_):
+        return "boolean"
+    if issubclass(cls, datetime.timedelta | np.timedelta64):  # the latter is an integer to numpy
+        return "duration"
+    if issubclass(cls, numbers.Real | Decimal):
+        return "number"
+    if issubclass(cls, str):
+        return "text"
+    if issubclass(cls, datetime.date | np.datetime64):
+        return "time"
+    if issubclass(cls, datetime.time):
+        return "clock"
+    return None
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a Python object stands for a missing value in any library."""
+    if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    scalars = (float, np.floating, np.datetime64, np.timedelta64)
+    return isinstance(value, scalars) and bool(value != value)
+
+
+def seconds_of(value: Any) -> float:
+    """Seconds since 1970 (without a zone: as if in UTC), since midnight, or in all."""
+    if isinstance(value, np.datetime64):
+        return seconds_of(value - np.datetime64(0, "s"))
+    if isinstance(value, np.timedelta64):
+        return float(value / np.timedelta64(1, "s"))
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime.time):
+        since = datetime.timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
+        return since.total_seconds() + value.microsecond / 10**6
+    if isinstance(value, datetime.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).timestamp()
+    return float((value.toordinal() - EPOCH) * DAY)
+
+
+def key_of(value: Any) -> tuple[str, Any] | None:
+    """What two values have in common if they are equal, None for what equals nothing.
+
+    Kinds stay apart: 0 as a missing value of counts says nothing about False.
+    """
+    kind = storage_of(type(value))
+    if kind is None:
+        return None
+    return (kind, seconds_of(value) if kind in TIMES else value)
+
+
+def keys_of(missing_values: tuple[Any, ...]) -> set[tuple[str, Any]]:
+    """The keys of values that count as missing; NaN always does, and is left out."""
+    # Numbers out of files and arrays come as arrays without axes.
+    scalars = (
+        value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        for value in missing_values
+    )
+    return {key for value in scalars if not is_missing(value) and (key := key_of(value))}
+
+
+def value_text(value: Any) -> str:
+    """A value in full, as people write it."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < MOST_WHOLE:
+        return str(int(value))
+    return str(value)
+
+
+def seconds_text(seconds: float, storage: str) -> str:
+    """An instant, a duration or a time of day as people write it."""
+    try:
+        span = datetime.timedelta(seconds=seconds)
+        return str(datetime.datetime(1970, 1, 1) + span if storage == "time" else span)
+    except OverflowError:
+        return value_text(seconds)
