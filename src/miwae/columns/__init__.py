@@ -13,6 +13,8 @@ from miwae.columns._reading import (
     sorted_levels,
     tick_column,
 )
+from miwae.columns._schema import ColumnSchema, Schema, infer_schema
+from miwae.columns._summary import Summary, summarise
 from miwae.columns._times import PER_SECOND, SECONDS_PER, ticks_of, ticks_of_day
 from miwae.columns._values import (
     check_names,
@@ -41,7 +43,10 @@ __all__ = [
     "TIMES",
     "Cells",
     "Column",
+    "ColumnSchema",
+    "Schema",
     "Storage",
+    "Summary",
     "as_booleans",
     "as_codes",
     "as_decimals",
@@ -54,6 +59,7 @@ __all__ = [
     "check_names",
     "coded_column",
     "filled_objects",
+    "infer_schema",
     "is_missing",
     "key_of",
     "keys_of",
@@ -64,6 +70,7 @@ __all__ = [
     "seconds_text",
     "sorted_levels",
     "storage_of",
+    "summarise",
     "tick_column",
     "ticks_of",
     "ticks_of_day",

@@ -12,6 +12,7 @@ from miwae.columns._column import TIMES
 from miwae.errors import DataError
 
 __all__ = [
+    "MOST_WHOLE",
     "check_names",
     "is_missing",
     "key_of",

@@ -1,0 +1,381 @@
+"""What each column of a table is taken for, and why."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._summary import Summary, summarise
+from miwae.columns._values import value_text
+from miwae.columns.kinds import (
+    KINDS_IN_ORDER,
+    LABELS,
+    AbstractKind,
+    Bounds,
+    Constant,
+    Empty,
+    Encoding,
+    Instant,
+    Number,
+    Recognised,
+    Skipped,
+)
+from miwae.columns.kinds._base import cell_text, require_finite
+from miwae.columns.kinds._number import outside
+from miwae.columns.kinds._refusal import refuse
+from miwae.errors import DataError, SettingsError
+from miwae.events import Event
+
+__all__ = ["ColumnSchema", "Schema", "infer_schema"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSchema:
+    """What a column is taken for.
+
+    Attributes:
+        name: of the column.
+        kind: how it is encoded, modelled and decoded; `kind.label` is the word for it.
+        reason: why, in words.
+        storage: how the table stored it when it was learned.
+        example: a cell as the file wrote it; empty where the table has types.
+        specified: the user gave the kind.
+    """
+
+    name: str
+    kind: AbstractKind
+    reason: str
+    storage: Storage
+    example: str = ""
+    specified: bool = False
+
+    def encoded(self, column: Column) -> Encoding:
+        """New cells of the column on the scale of the model.
+
+        Values that the model does not know (an unseen category, a zero where only positive numbers
+        were seen, a number outside the bounds that were given) are left out of it, and an event
+        says so; the cells themselves stay as they are.
+
+        Raises:
+            DataError: the column holds something else than when it was learned.
+        """
+        if self.kind.modelled and column.n_observed:
+            same_time = TIMES.get(self.storage) == TIMES.get(column.storage)
+            if column.storage == "other" or not same_time or not self.kind.reads(column):
+                raise self.wrong_type(column)
+            return self.kind.encoded(column)
+        n_rows = len(column.missing)
+        return Encoding(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
+
+    def cells(self, rows: np.ndarray, y: Float[np.ndarray, " H"]) -> Cells:
+        """Imputed cells from values on the scale of the model."""
+        lower, upper = self.kind.limits
+        values = self.kind.decoded(np.asarray(y, dtype=np.float64))
+        return Cells(rows, values, lower, upper, self.storage, self.kind.levels)
+
+    def is_imputed(self, column: Column, *, keep_empty: bool) -> bool:
+        """Whether the missing cells of a column are filled.
+
+        Args:
+            column: in which they are.
+            keep_empty: fill columns of numbers that had no value at all with zeros.
+        """
+        if isinstance(self.kind, Empty):
+            return keep_empty and column.storage in ("number", "boolean")
+        return not isinstance(self.kind, Skipped)
+
+    def event(self) -> Event:
+        """What the column was taken for."""
+        text = f"column {self.name!r} is {self.kind.label}: {self.reason}"
+        return Event("kind", self.name, 1, text)
+
+    def not_filled(self, column: Column, *, keep_empty: bool) -> tuple[Event, ...]:
+        """An event about a column whose missing cells are not imputed."""
+        n_missing = column.n_missing
+        if isinstance(self.kind, Skipped) and n_missing:
+            possible = column.n_observed and column.storage != "other"
+            remedy = "; give its kind to have it imputed" if possible else ""
+            text = (
+                f"column {self.name!r} is not modelled: its {n_missing} missing cells stay "
+                f"missing{remedy}"
+            )
+            return (Event("not filled", self.name, n_missing, text),)
+        if isinstance(self.kind, Empty):
+            what = "kept" if keep_empty else "dropped"
+            text = (
+                f"column {self.name!r} has no observed cell: {what} "
+                f"(keep_empty_features={keep_empty})"
+            )
+            return (Event("not filled", self.name, n_missing, text),)
+        return ()
+
+    def require_room(self, column: Column) -> None:
+        """Refuse, before long work, a column whose type cannot hold what will be imputed.
+
+        Raises:
+            DataError: names the column and its types.
+        """
+        if isinstance(self.kind, Empty | Skipped) or not column.n_missing or not column.typed:
+            return
+        if TIMES.get(self.storage) != TIMES.get(column.storage):
+            before = TIMES.get(self.storage, self.storage)
+            raise DataError(
+                f"column {self.name!r} was learned as {self.kind.label} from {before}, but is of "
+                f"type {column.dtype} here: convert it to {before}, or fit again"
+            )
+        values = (self.kind.value,) if isinstance(self.kind, Constant) else self.kind.levels
+        has_text = any(isinstance(value, str) for value in values)
+        if has_text and column.storage in ("number", "boolean", *TIMES):
+            raise self.wrong_type(column)
+
+    def wrong_type(self, column: Column) -> DataError:
+        """What to raise for a column that holds something else than when it was learned."""
+        what = f"{TIMES.get(column.storage, column.storage)} ({column.dtype})"
+        if column.n_observed and column.storage != "other":
+            row = int(np.flatnonzero(~column.missing)[0])
+            what += f", such as {cell_text(column, row)} in row {row}"
+        if column.storage == "other":
+            what = f"values of type {column.dtype}"
+        before = TIMES.get(self.storage, self.storage)
+        again = self.storage in TIMES
+        remedy = f"convert it to {before}, or fit again" if again else "convert it"
+        return DataError(
+            f"column {self.name!r} was learned as {self.kind.label} from {before}, but now holds "
+            f"{what}: {remedy}"
+        )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in order."""
+
+    columns: tuple[ColumnSchema, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def modelled(self) -> tuple[int, ...]:
+        """Positions of the columns that the model knows."""
+        return tuple(i for i, column in enumerate(self.columns) if column.kind.modelled)
+
+    @property
+    def empty(self) -> tuple[int, ...]:
+        """Positions of the columns without any observed cell."""
+        return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Empty))
+
+    @property
+    def skipped(self) -> tuple[int, ...]:
+        """Positions of the columns that are kept as they are."""
+        return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Skipped))
+
+    def __str__(self) -> str:
+        width = max((len(column.name) for column in self.columns), default=0)
+        return "\n".join(
+            f"{column.name:{width}}  {column.kind.label:11}  {column.reason}"
+            for column in self.columns
+        )
+
+
+def infer_schema(
+    columns: Sequence[Column],
+    *,
+    column_kinds: Mapping[Any, Any] | None = None,
+    bounds: Mapping[Any, Any] | None = None,
+    summaries: Sequence[Summary] | None = None,
+) -> Schema:
+    """Decide what each column is, by its storage and its observed cells.
+
+    Args:
+        columns: of the table, or of a sample of its rows.
+        column_kinds: kinds that the user knows better, by name or position. "ordinal:a<b<c" also
+            gives the order of the levels.
+        bounds: (lower, upper) of numeric columns, by name or position; None for no limit.
+        summaries: of all rows, where `columns` has a sample of them.
+
+    Raises:
+        SettingsError: an unknown column or kind, bounds that make no sense.
+        DataError: a column that cannot be of the kind asked for, or breaks its bounds.
+    """
+    kinds = _by_position(columns, column_kinds, "column_kinds")
+    limits = {
+        position: _checked_bounds(columns[position].name, pair)
+        for position, pair in _by_position(columns, bounds, "bounds").items()
+    }
+    for position, kind in kinds.items():
+        _require_kind(columns[position].name, kind)
+    return Schema(
+        tuple(
+            _column_schema(
+                column,
+                kinds.get(i),
+                limits.get(i),
+                None if summaries is None else summaries[i],
+            )
+            for i, column in enumerate(columns)
+        )
+    )
+
+
+def _column_schema(
+    column: Column, asked: str | None, bounds: Bounds | None, summary: Summary | None
+) -> ColumnSchema:
+    storage = column.storage
+    if asked is not None:
+        label, _, order = asked.partition(":")
+        if order:
+            column, summary = _ordered(column, order), None
+        found = _specified(label, column, summary or summarise(column), bounds)
+    else:
+        found = _inferred(column, summary or summarise(column), bounds)
+    if bounds is not None:
+        _require_within(column, found.kind, bounds)
+    return ColumnSchema(
+        name=column.name,
+        kind=found.kind,
+        reason="; ".join(filter(None, [found.reason, found.kind.remark])),
+        storage=storage,
+        example=column.example,
+        specified=asked is not None,
+    )
+
+
+def _inferred(column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
+    if column.storage in ("number", *TIMES):
+        require_finite(column)
+    found = (cls.recognised(column, summary, bounds) for cls in KINDS_IN_ORDER)
+    return next(recognised for recognised in found if recognised is not None)
+
+
+def _specified(label: str, column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
+    """The kind that the user gave, unless there are too few values to show it."""
+    kind = LABELS[label]
+    if kind is Number and column.storage in TIMES:
+        kind = Instant
+    modelled = kind.modelled or kind is Constant
+    if modelled and column.storage == "other":
+        why = f"values of type {column.dtype} cannot be modelled; use 'identifier'"
+        raise refuse(column, label, why)
+    if modelled and column.n_observed == 0:
+        return Recognised(Empty(), f"specified as {label}, but no cell is observed")
+    if modelled and column.storage in ("number", *TIMES):
+        require_finite(column)
+    given = kind.specified(label, column, summary, bounds)
+    if given.modelled and summary.n_distinct == 1:
+        only = Constant.specified(label, column, summary, None)
+        what = f"all {summary.n_observed} observed cells are equal"
+        return Recognised(only, f"specified as {label}, but {what}")
+    return Recognised(given, "specified by the user")
+
+
+def _require_within(column: Column, kind: AbstractKind, bounds: Bounds) -> None:
+    if isinstance(kind, Skipped) or column.storage != "number":
+        raise SettingsError(
+            f"bounds were given for column {column.name!r}, which is {kind.label}: only columns "
+            "of numbers can have bounds"
+        )
+    beyond = ~column.missing & outside(column.values, bounds)
+    if beyond.any():
+        row = int(np.flatnonzero(beyond)[0])
+        raise DataError(
+            f"column {column.name!r} has the value {cell_text(column, row)} in row {row}, outside "
+            f"its bounds {bounds} ({int(beyond.sum())} such cells): correct it, mark it as "
+            "missing, or widen the bounds"
+        )
+
+
+def _by_position(
+    columns: Sequence[Column], settings: Mapping[Any, Any] | None, what: str
+) -> dict[int, Any]:
+    """Settings by name or position, as settings by position."""
+    names = [column.name for column in columns]
+    if settings is not None and not isinstance(settings, Mapping):
+        raise SettingsError(f"{what} must be a dictionary by column, not {settings!r}")
+    found = {}
+    for key, value in (settings or {}).items():
+        position = _position(key, names)
+        if position is None:
+            near = difflib.get_close_matches(str(key), names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {_some(names)}"
+            raise SettingsError(f"{what} names the column {key!r}, which does not exist; {hint}")
+        if position in found:
+            raise SettingsError(f"{what} names the column {names[position]!r} twice")
+        found[position] = value
+    return found
+
+
+def _position(key: Any, names: list[str]) -> int | None:
+    """Where a column is; a number is a position only if it is not a name."""
+    if str(key) in names:
+        return names.index(str(key))
+    is_position = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    return int(key) % len(names) if is_position and -len(names) <= key < len(names) else None
+
+
+def _some(names: list[str], most: int = 20) -> str:
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*names[:most], *more])
+
+
+def _require_kind(name: str, kind: Any) -> None:
+    if not isinstance(kind, str) or kind.partition(":")[0] not in LABELS:
+        raise SettingsError(
+            f"column {name!r}: the kind {kind!r} is not one of {', '.join(LABELS)}"
+        )
+    if ":" in kind and not kind.startswith("ordinal:"):
+        raise SettingsError(
+            f"column {name!r}: there is no kind {kind!r}; after a colon comes the order of "
+            "'ordinal:low<middle<high' or, in text files, 'datetime:day-first' or "
+            "'datetime:month-first'"
+        )
+
+
+def _checked_bounds(name: str, pair: Any) -> Bounds:
+    try:
+        lower, upper = (None if limit is None else float(limit) for limit in pair)
+    except (TypeError, ValueError, OverflowError):
+        raise SettingsError(
+            f"bounds of {name!r} must be a pair of numbers, not {pair!r}"
+        ) from None
+    if any(limit is not None and np.isnan(limit) for limit in (lower, upper)):
+        raise SettingsError(f"bounds of {name!r} must be a pair of numbers, not {pair!r}")
+    if lower is not None and upper is not None and not lower < upper:
+        raise SettingsError(f"bounds of {name!r}: {lower:g} is not below {upper:g}")
+    return lower, upper
+
+
+def _ordered(column: Column, order: str) -> Column:
+    """The column with its levels in the order that the user gave."""
+    if column.storage == "other" or column.n_observed == 0:
+        return column  # refused later, or empty
+    if column.storage not in ("text", "category"):
+        raise SettingsError(
+            f"column {column.name!r}: numbers have an order already, use 'ordinal'"
+        )
+    old = column.observed_values.astype(int)
+    used = np.unique(old).tolist()
+    wanted = [level.strip() for level in order.split("<")]
+    words = [value_text(column.levels[i]) for i in used]
+    # Where two values (1 and "1") have the same word, an order cannot tell them apart either.
+    named_once = len(set(wanted)) == len(wanted) and len(set(words)) == len(words)
+    if not named_once or not set(words) <= set(wanted):
+        raise SettingsError(
+            f"column {column.name!r}: the order {order!r} must name each of the values "
+            f"{', '.join(words)} once"
+        )
+    levels: list[Any] = list(wanted)
+    codes = np.full(len(column.levels), -1.0)
+    for i, word in zip(used, words, strict=True):
+        codes[i] = wanted.index(word)
+        levels[wanted.index(word)] = column.levels[i]
+    values = np.full(len(column.values), np.nan)
+    values[~column.missing] = codes[old]
+    return replace(
+        column, storage="category", values=values, levels=tuple(levels), ordered=True, whole=False
+    )

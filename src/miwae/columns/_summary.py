@@ -1,0 +1,185 @@
+"""What deciding on a kind has to know of a column: exact, and mergeable over parts of a table."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from miwae.columns._column import TIMES, Column, Storage
+from miwae.columns._values import MOST_WHOLE, storage_of
+
+__all__ = ["MOST_COUNTED", "MOST_DISTINCT", "Summary", "summarise"]
+
+# Distinct values are listed up to this many; a column with more of them has "many".
+MOST_DISTINCT = 2_000
+
+# The model counts in float32, which has no odd numbers beyond.
+MOST_COUNTED = 2**24
+
+# Seconds, from the coarsest: imputed times are as coarse as the observed ones.
+STEPS = (86_400.0, 3_600.0, 60.0, 1.0, 1e-3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Facts about the observed cells of a column.
+
+    `a.merged(b)` of two parts of a column is the summary of the whole column, however it was cut.
+
+    Attributes:
+        storage: of the column.
+        n_observed: cells that have a value.
+        whole: numbers are stored as integers.
+        all_whole: all numbers are whole, however they are stored.
+        lowest: the smallest number or time; infinite without any.
+        highest: the largest one; minus infinity without any.
+        values: the distinct values in the column's own order, None if more than `MOST_DISTINCT`:
+            numbers, or levels of text and categories.
+        counts: how often each of them occurs.
+        declared: the levels that a column of categories declares, in their order.
+        n_zero: cells that are exactly 0.
+        total: sum of the numbers, where they can be counts.
+        squares: sum of their squares, likewise.
+        step: the coarsest step in seconds that all times are apart from each other; 0 for none.
+    """
+
+    storage: Storage
+    n_observed: int
+    whole: bool
+    all_whole: bool
+    lowest: float
+    highest: float
+    values: tuple[Any, ...] | None
+    counts: tuple[int, ...]
+    declared: tuple[Any, ...]
+    n_zero: int
+    total: int
+    squares: int
+    step: float
+
+    @property
+    def n_distinct(self) -> int:
+        """How many distinct values there are; one more than can be listed if many."""
+        return MOST_DISTINCT + 1 if self.values is None else len(self.values)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whole numbers, rather than numbers too large for float64 to have anything else."""
+        small = max(-self.lowest, self.highest) <= MOST_WHOLE
+        return self.whole or (self.all_whole and small)
+
+    @property
+    def phase(self) -> float:
+        """Seconds that all times are beyond a multiple of the step, as midnight often is."""
+        return self.lowest % self.step if self.step else 0.0
+
+    @property
+    def looks_like_shares(self) -> bool:
+        """Numbers from 0 to 1 of which the largest comes near 1.
+
+        If they are no shares, little is lost: imputed values stay near the observed range anyway.
+        """
+        return self.lowest >= 0 and 0.5 < self.highest <= 1
+
+    def merged(self, other: "Summary") -> "Summary":
+        """The summary of the cells of both."""
+        if not other.n_observed or not self.n_observed:
+            kept = self if self.n_observed else other
+            return replace(kept, declared=_united(self.declared, other.declared))
+        declared = _united(self.declared, other.declared)
+        values, counts = _merged_values(self, other, declared)
+        return Summary(
+            storage=self.storage,
+            n_observed=self.n_observed + other.n_observed,
+            whole=self.whole and other.whole,
+            all_whole=self.all_whole and other.all_whole,
+            lowest=min(self.lowest, other.lowest),
+            highest=max(self.highest, other.highest),
+            values=values,
+            counts=counts,
+            declared=declared,
+            n_zero=self.n_zero + other.n_zero,
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+            step=_merged_step(self, other),
+        )
+
+
+def summarise(column: Column) -> Summary:
+    """The summary of a column. Numbers that are not finite are not counted."""
+    x = column.observed_values
+    is_text = column.storage in ("text", "category")
+    finite = x[np.isfinite(x)]
+    found, counts = np.unique(finite, return_counts=True)
+    levels = [column.levels[int(code)] for code in found] if is_text else found.tolist()
+    many = len(found) > MOST_DISTINCT
+    numbers = np.zeros(0) if is_text else finite
+    extreme = max(-numbers.min(), numbers.max()) if len(numbers) else 0.0
+    all_whole = bool(np.all(numbers == np.rint(numbers)))
+    countable = all_whole and extreme <= MOST_COUNTED
+    return Summary(
+        storage=column.storage,
+        n_observed=len(finite),
+        whole=column.whole,
+        all_whole=all_whole,
+        lowest=float(numbers.min(initial=np.inf)),
+        highest=float(numbers.max(initial=-np.inf)),
+        values=None if many else tuple(levels),
+        counts=() if many else tuple(counts.tolist()),
+        declared=column.levels if column.storage == "category" else (),
+        n_zero=int(np.count_nonzero(numbers == 0)),
+        total=int(math.fsum(numbers)) if countable else 0,
+        squares=int(math.fsum(numbers * numbers)) if countable else 0,
+        step=_step(numbers) if column.storage in TIMES and len(numbers) else 0.0,
+    )
+
+
+def _step(x: Float[np.ndarray, " N"]) -> float:
+    return next((step for step in STEPS if _are_apart_by(step, x)), 0.0)
+
+
+def _are_apart_by(step: float, x: Float[np.ndarray, " N"]) -> bool:
+    # Seconds since 1970 are a little off where they are not whole.
+    rounding = 4 * np.spacing(np.abs(x).max())
+    since = x - x.min()
+    return bool(np.all(np.abs(since - np.rint(since / step) * step) <= rounding))
+
+
+def _merged_step(a: Summary, b: Summary) -> float:
+    coarsest = min(a.step, b.step)
+    starts = np.array([a.lowest, b.lowest])
+    fine = (step for step in STEPS if step <= coarsest and _are_apart_by(step, starts))
+    return next(fine, 0.0)
+
+
+def _united(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Declared levels of two parts, which mostly are the same."""
+    return a if a == b else (*a, *(level for level in b if level not in a))
+
+
+def _merged_values(
+    a: Summary, b: Summary, declared: tuple[Any, ...]
+) -> tuple[tuple[Any, ...] | None, tuple[int, ...]]:
+    if a.values is None or b.values is None:
+        return None, ()
+    counts: dict[Any, tuple[Any, int]] = {}
+    for part in (a, b):
+        for value, count in zip(part.values or (), part.counts, strict=True):
+            key = (storage_of(type(value)), value)  # True and 1 are two levels
+            counts[key] = (value, count + counts.get(key, (value, 0))[1])
+    if len(counts) > MOST_DISTINCT:
+        return None, ()
+    found = _in_order(list(counts.values()), declared)
+    return tuple(value for value, _ in found), tuple(count for _, count in found)
+
+
+def _in_order(found: list[tuple[Any, int]], declared: Sequence[Any]) -> list[tuple[Any, int]]:
+    """As a column orders its levels: as declared, or sorted, by type where there are several."""
+    if declared:
+        return sorted(found, key=lambda pair: declared.index(pair[0]))
+    if len({type(value) for value, _ in found}) > 1:
+        return sorted(found, key=lambda pair: (type(pair[0]).__name__, pair[0]))
+    return sorted(found, key=lambda pair: pair[0])

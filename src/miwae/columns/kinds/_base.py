@@ -1,0 +1,238 @@
+"""What every kind of column has to know."""
+
+import abc
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.columns._column import TIMES, Column
+from miwae.columns._scales import Scale
+from miwae.columns._summary import Summary
+from miwae.columns._values import seconds_text, value_text
+from miwae.errors import DataError
+from miwae.events import Event
+
+__all__ = [
+    "AbstractKind",
+    "Bounds",
+    "Encoding",
+    "Family",
+    "Recognised",
+    "cell_text",
+    "level_array",
+    "not_usable",
+    "open_limits",
+    "require_finite",
+    "scale_family",
+    "scale_remark",
+]
+
+# (lower, upper), None for no limit, as the user gave them.
+Bounds = tuple[float | None, float | None]
+
+
+class Family(NamedTuple):
+    """The observation model of a column, by name; columns of one name are modelled together.
+
+    Attributes:
+        name: "student_t", "stretched_normal", "bernoulli", "count", "points", "categorical" or
+            "ordinal".
+        size: how many values the column can take, where they are few.
+        parameters: what else the observation model has to know of the column.
+    """
+
+    name: str
+    size: int = 1
+    parameters: tuple[Any, ...] = ()
+
+
+class Encoding(NamedTuple):
+    """A column as the model sees it.
+
+    Attributes:
+        values: on the scale of the model; they mean nothing where `seen` is False.
+        seen: where the model has a value.
+        log_slope: log dy/dx of the change of scale, one per seen cell; None where values have
+            probabilities.
+        events: values that the model cannot use as they are.
+    """
+
+    values: Float[np.ndarray, " N"]
+    seen: Bool[np.ndarray, " N"]
+    log_slope: Float[np.ndarray, " H"] | None = None
+    events: tuple[Event, ...] = ()
+
+
+class Recognised(NamedTuple):
+    """A kind, and why a column is taken for it."""
+
+    kind: "AbstractKind"
+    reason: str
+
+
+class AbstractKind(abc.ABC):
+    """What a column is taken for: how it is recognised, encoded, modelled, decoded and bounded.
+
+    A kind is a frozen dataclass whose fields are what it has learned of its column. To add one,
+    subclass this, implement what is abstract, put the class into `KINDS_IN_ORDER`
+    (columns/kinds/__init__.py) and a line into tests/columns/cases.py: the contract tests run on
+    it.
+    """
+
+    modelled: ClassVar[bool] = True  # whether the model knows columns of this kind
+    label: str  # the word for users: "positive", "ordinal", ...
+    levels: tuple[Any, ...] = ()  # the values that cells can have, where these are levels
+
+    @classmethod
+    @abc.abstractmethod
+    def recognised(
+        cls, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> Recognised | None:
+        """The kind of a column that looks like this one, None if it does not.
+
+        Kinds are asked in the order of `KINDS_IN_ORDER`, each knowing that those before declined.
+
+        Args:
+            column: the column, or a sample of its rows.
+            summary: of all its rows.
+            bounds: that the user gave; None if none.
+        """
+
+    @classmethod
+    @abc.abstractmethod
+    def specified(
+        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> "AbstractKind":
+        """The kind of a column that the user says is of it.
+
+        Args:
+            label: the word that the user gave.
+            column: the column, or a sample of its rows.
+            summary: of all its rows.
+            bounds: that the user gave; None if none.
+
+        Raises:
+            DataError: the observed cells contradict it; names one that does.
+        """
+
+    def reads(self, column: Column) -> bool:
+        """Whether new cells stored like this can be encoded."""
+        return column.storage not in ("text", "category")
+
+    @abc.abstractmethod
+    def encoded(self, column: Column) -> Encoding:
+        """The cells of a column on the scale of the model.
+
+        Raises:
+            DataError: a value that is not finite.
+        """
+
+    @abc.abstractmethod
+    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+        """Cells from values on the scale of the model: numbers, seconds, or levels."""
+
+    @property
+    @abc.abstractmethod
+    def family(self) -> Family | None:
+        """The observation model of the column; None if it is not modelled."""
+
+    @property
+    def remark(self) -> str:
+        """How it is modelled, where that is worth a word behind the reason for the kind."""
+        return ""
+
+    @property
+    def unit(self) -> float:
+        """The unit of Monte Carlo error on the scale of the model."""
+        return 1.0
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """What no imputed number may be below and above."""
+        return -np.inf, np.inf
+
+    def interval(
+        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
+    ) -> Float[np.ndarray, "Q N"]:
+        """The ends of intervals, on the scale of the model.
+
+        Args:
+            limits: quantiles of the cells.
+            point: their single imputation.
+        """
+        return limits
+
+
+def scale_family(scale: Scale) -> Family:
+    """Student-t, or a normal distribution on a stretched scale."""
+    if scale.shape == "identity":
+        return Family("student_t")
+    return Family("stretched_normal", parameters=scale.stretch())
+
+
+def scale_remark(scale: Scale) -> str:
+    """Which scale, if it is not the column's own."""
+    return "" if scale.shape == "identity" else f"modelled on {scale.words} scale"
+
+
+def open_limits(lower: float | None, upper: float | None) -> tuple[float, float]:
+    """Limits as numbers, infinite where there is none."""
+    return -np.inf if lower is None else lower, np.inf if upper is None else upper
+
+
+def cell_text(column: Column, row: int) -> str:
+    """The value of a cell as people write it."""
+    value = float(column.values[row])
+    if column.storage in TIMES:
+        return seconds_text(value, column.storage) if np.isfinite(value) else str(value)
+    return value_text(column.levels[int(value)] if column.levels else value)
+
+
+def require_finite(column: Column) -> None:
+    """Refuse infinite numbers.
+
+    Raises:
+        DataError: names the column, the row and the value.
+    """
+    infinite = ~column.missing & ~np.isfinite(column.values)
+    if infinite.any():
+        row = int(np.flatnonzero(infinite)[0])
+        raise DataError(
+            f"column {column.name!r} has the value {column.values[row]} in row {row}: only finite "
+            "numbers can be modelled; correct it, or mark it as missing"
+        )
+
+
+def not_usable(
+    column: Column,
+    where: Bool[np.ndarray, " N"],
+    what: str,
+    then: str = "treated as missing by the model",
+) -> tuple[Event, ...]:
+    """An event about values that the model cannot use as they are; nothing if there are none.
+
+    Args:
+        column: that they are in.
+        where: True for such cells, which are all observed.
+        what: is wrong with them.
+        then: what becomes of them.
+    """
+    count = int(np.count_nonzero(where))
+    if not count:
+        return ()
+    value = cell_text(column, int(np.flatnonzero(where)[0]))
+    cells = "cell" if count == 1 else "cells"
+    text = (
+        f"column {column.name!r}: the value {value} {what} ({count} such {cells}): kept in the "
+        f"table, {then}"
+    )
+    return (Event("value", column.name, count, text),)
+
+
+def level_array(levels: Sequence[Any]) -> np.ndarray:
+    """Levels as an array that keeps them as they are: numbers as floats, others as objects."""
+    if all(isinstance(level, float) for level in levels):
+        return np.array(levels, dtype=np.float64)
+    return np.fromiter(levels, object, len(levels))

@@ -1,0 +1,173 @@
+"""One of several values: binary, categorical, ordinal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from miwae.columns._column import Column
+from miwae.columns._summary import MOST_DISTINCT, Summary
+from miwae.columns._values import storage_of
+from miwae.columns.kinds._base import (
+    AbstractKind,
+    Bounds,
+    Encoding,
+    Family,
+    Recognised,
+    level_array,
+    not_usable,
+    require_finite,
+)
+from miwae.columns.kinds._number import short
+from miwae.columns.kinds._refusal import refuse
+
+__all__ = ["Coded"]
+
+# Two whole numbers in fewer cells than this are two numbers, not a choice of two.
+FEWEST_BINARY = 5
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Coded(AbstractKind):
+    """One of several levels, which the model knows by their place.
+
+    Attributes:
+        label: "binary", "categorical" or "ordinal".
+        levels: that occur, in the column's own order.
+    """
+
+    label: str
+    levels: tuple[Any, ...]
+
+    @classmethod
+    def recognised(
+        cls, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> Recognised | None:
+        """Booleans, text and categories that repeat, two whole numbers."""
+        values = summary.values or ()
+        if column.storage == "boolean":
+            return Recognised(cls(label="binary", levels=values), "true or false")
+        if column.storage == "number":
+            return cls._recognised_numbers(summary, bounds)
+        if column.storage not in ("text", "category"):
+            return None
+        what = "text" if column.storage == "text" else "categories"
+        n_distinct = summary.n_distinct
+        if n_distinct == 2:
+            return Recognised(cls(label="binary", levels=values), f"{what} with two values")
+        if column.ordered:
+            reason = f"ordered categories, {n_distinct} observed"
+            return Recognised(cls(label="ordinal", levels=values), reason)
+        reason = f"{what} with {n_distinct} distinct values"
+        return Recognised(cls(label="categorical", levels=values), reason)
+
+    @classmethod
+    def _recognised_numbers(cls, summary: Summary, bounds: Bounds | None) -> Recognised | None:
+        """Two values of many are a choice, two of a few are two numbers."""
+        whole = summary.is_whole
+        if not whole or summary.values is None or len(summary.values) != 2:
+            return None
+        few = summary.n_observed < FEWEST_BINARY or bounds is not None
+        if few and summary.values != (0.0, 1.0):
+            return None
+        low, high = (short(value) for value in summary.values)
+        kind = cls(label="binary", levels=summary.values)
+        return Recognised(kind, f"two values, {low} and {high}")
+
+    @classmethod
+    def specified(
+        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> "Coded":
+        """Any values of which there are not too many; text needs an order to be ordinal."""
+        if summary.values is None:
+            raise refuse(column, label, f"it has more than {MOST_DISTINCT} distinct values")
+        if label == "binary" and summary.n_distinct > 2:
+            raise refuse(column, label, f"it has {summary.n_distinct} distinct values, not 2")
+        if label == "ordinal" and column.storage == "text":
+            why = "text has no order; give it, as 'ordinal:low<middle<high'"
+            raise refuse(column, label, why)
+        return cls(label=label, levels=summary.values)
+
+    def reads(self, column: Column) -> bool:
+        """Numbers are read as levels where some level is a number."""
+        is_text = column.storage in ("text", "category")
+        return is_text or any(map(_is_number, self.levels))
+
+    def encoded(self, column: Column) -> Encoding:
+        """The place of each value among the levels."""
+        codes = self._codes(column)
+        new = ~column.missing & (codes < 0)
+        events = not_usable(column, new, "was not seen in fitting")
+        return Encoding(codes, ~column.missing & ~new, None, events)
+
+    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+        """The level at the nearest place."""
+        codes = np.clip(np.rint(y), 0, len(self.levels) - 1).astype(int)
+        return level_array(self.levels)[codes]
+
+    @property
+    def family(self) -> Family:
+        """Bernoulli, categorical or ordinal."""
+        name = "bernoulli" if self.label == "binary" else self.label
+        return Family(name, size=len(self.levels))
+
+    def interval(
+        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
+    ) -> Float[np.ndarray, "Q N"]:
+        """Without an order, the most probable level is both ends."""
+        if self.label == "ordinal":
+            return limits
+        return np.broadcast_to(point[None], limits.shape)
+
+    def _codes(self, column: Column) -> Float[np.ndarray, " N"]:
+        """The place of each value among the levels, -1 where it is none of them."""
+        if column.storage in ("text", "category"):
+            place_of = np.array(self._places(column.levels) or [-1.0])
+            index = np.where(column.missing, 0, column.values).astype(int)
+            return place_of[index]
+        require_finite(column)
+        known = np.where(column.missing, 0.0, column.values)
+        distinct, inverse = np.unique(known, return_inverse=True)
+        values = distinct.tolist()
+        if column.storage == "boolean":
+            values = [bool(value) for value in values]
+        return np.array(self._places(values))[inverse]
+
+    def _places(self, values: Sequence[Any]) -> list[float]:
+        """The places of values among the levels, -1 where they are none of them.
+
+        Values of the same type come first: 1, True and "1" are three levels where a column has all
+        of them. Where it does not, flags are the numbers 0 and 1, and text is the number that it
+        spells, since the same table can be stored in all these ways.
+        """
+        exact, loose = {}, {}
+        for i, level in enumerate(self.levels):
+            exact.setdefault(_exactly(level), float(i))
+            if _is_number(level):
+                loose.setdefault(level, []).append(float(i))
+        spelled = all(_is_number(level) for level in self.levels)
+        places = []
+        for value in values:
+            number = value if _is_number(value) else _spelled(value) if spelled else None
+            similar = loose.get(number, [])
+            places.append(exact.get(_exactly(value), similar[0] if len(similar) == 1 else -1.0))
+        return places
+
+
+def _exactly(level: Any) -> tuple[Any, Any]:
+    """A key by which True and 1, which Python calls equal, are two levels."""
+    return storage_of(type(level)), level
+
+
+def _is_number(level: Any) -> bool:
+    return storage_of(type(level)) in ("number", "boolean")
+
+
+def _spelled(text: Any) -> float | None:
+    try:
+        return float(text) if isinstance(text, str) else None
+    except ValueError:
+        return None

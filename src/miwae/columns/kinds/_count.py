@@ -1,0 +1,121 @@
+"""Counts: whole numbers from zero on, often zero."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+from jaxtyping import Float
+
+from miwae.columns._column import Column
+from miwae.columns._summary import MOST_COUNTED, Summary
+from miwae.columns.kinds._base import (
+    AbstractKind,
+    Bounds,
+    Encoding,
+    Family,
+    Recognised,
+    not_usable,
+)
+from miwae.columns.kinds._number import decoded_number, short, usable
+from miwae.columns.kinds._refusal import refuse
+
+__all__ = ["Count"]
+
+# A column of counts, rather than of whole numbers, has at least this share of zeros.
+ZEROS = 0.05
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Count(AbstractKind):
+    """The number of events, which the model sees as it is.
+
+    Attributes:
+        spread: standard deviation, at least 1.
+        lower: no imputed value is below.
+        upper: no imputed value is above; None for no limit.
+        bounds: what the user gave as such.
+    """
+
+    label: ClassVar[str] = "count"
+    spread: float
+    lower: float = 0.0
+    upper: float | None = None
+    bounds: Bounds = (None, None)
+
+    @classmethod
+    def recognised(
+        cls, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> Recognised | None:
+        """Zeros, and a variance that is larger than the mean."""
+        whole = column.storage == "number" and summary.is_whole
+        if not whole or bounds is not None or not _look_like_counts(summary):
+            return None
+        zeros = summary.n_zero / summary.n_observed
+        reason = f"whole numbers from 0 to {short(summary.highest)}, {zeros:.0%} of them 0"
+        return Recognised(cls._learned(column, None), reason)
+
+    @classmethod
+    def specified(
+        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> "Count":
+        """Whole numbers from zero on that single precision can count."""
+        x = column.values
+        if column.storage in ("text", "category"):
+            raise refuse(column, label, "it holds text", ~column.missing)
+        if not summary.all_whole:
+            raise refuse(column, label, "it has values that are not whole", x != np.rint(x))
+        if summary.lowest < 0:
+            raise refuse(column, label, "it has values below 0", x < 0)
+        if summary.highest > MOST_COUNTED:
+            why = f"it has values above {MOST_COUNTED}; use 'integer'"
+            raise refuse(column, label, why, x > MOST_COUNTED)
+        return cls._learned(column, bounds)
+
+    @classmethod
+    def _learned(cls, column: Column, bounds: Bounds | None) -> "Count":
+        lower, upper = bounds or (None, None)
+        return cls(
+            # Sorted, so that the order of rows does not change the rounding of sums.
+            spread=max(float(np.sort(column.observed_values).std()), 1.0),
+            lower=0.0 if lower is None else lower,
+            upper=upper,
+            bounds=bounds or (None, None),
+        )
+
+    def encoded(self, column: Column) -> Encoding:
+        """The counts themselves."""
+        present, events = usable(column, self.bounds)
+        x = column.values
+        wrong = present & ~((x >= 0) & (x == np.rint(x)))
+        events += not_usable(column, wrong, "is not a count")
+        large = present & (x > MOST_COUNTED)
+        events += not_usable(column, large, "is too large for a count")
+        return Encoding(x, present & ~wrong & ~large, None, events)
+
+    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+        """The nearest whole number within the limits."""
+        return decoded_number(y, self.limits, whole=True)
+
+    @property
+    def family(self) -> Family:
+        """Negative binomial."""
+        return Family("count")
+
+    @property
+    def unit(self) -> float:
+        """A standard deviation."""
+        return self.spread
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """From zero on, unless the user says otherwise."""
+        return self.lower, np.inf if self.upper is None else self.upper
+
+
+def _look_like_counts(summary: Summary) -> bool:
+    """Zeros, and a large variance, in exact sums: n sum x^2 - (sum x)^2 >= n sum x."""
+    if summary.lowest < 0 or summary.highest > MOST_COUNTED:
+        return False
+    n, total = summary.n_observed, summary.total
+    return summary.n_zero >= ZEROS * n and n * summary.squares - total**2 >= n * total

@@ -1,0 +1,166 @@
+"""Numbers that take few values, each of them often: modelled by the shares of the values."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.columns._column import Column
+from miwae.columns._scales import Scale, standardisation
+from miwae.columns._summary import Summary
+from miwae.columns.kinds._base import (
+    AbstractKind,
+    Bounds,
+    Encoding,
+    Family,
+    Recognised,
+    not_usable,
+    open_limits,
+)
+from miwae.columns.kinds._number import (
+    OFTEN,
+    decoded_number,
+    number_label,
+    number_limits,
+    on_scale,
+    usable,
+)
+from miwae.errors import SettingsError
+
+__all__ = ["Points"]
+
+# Numbers that take at most so many values, each often, are modelled by the shares of the values.
+MOST_POINTS = 12
+
+# The least distance of such values, relative to the largest, that single precision keeps apart.
+APART = 1e-4
+
+# A few rounding errors of single precision.
+ROUNDING = 1e-6
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Points(AbstractKind):
+    """A number that takes few values (1 to 5, stars in halves).
+
+    Attributes:
+        label: "continuous", "positive", "bounded" or "integer".
+        scale: to the scale of the model: standardisation.
+        values: that occur, in increasing order.
+        shares: of the observed cells that have each of them.
+        whole: imputed values are whole numbers.
+        lower: no imputed value is below; None for no limit.
+        upper: no imputed value is above; None for no limit.
+    """
+
+    label: str
+    scale: Scale
+    values: tuple[float, ...]
+    shares: tuple[float, ...]
+    whole: bool = False
+    lower: float | None = None
+    upper: float | None = None
+
+    @classmethod
+    def recognised(
+        cls, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> Recognised | None:
+        """At most twelve values, each twenty times on average, and no bounds that allow others."""
+        values, n = summary.values, summary.n_observed
+        if bounds is not None or values is None or len(values) > MOST_POINTS:
+            return None
+        if column.storage != "number" or n < OFTEN * len(values):
+            return None
+        scale = standardisation(column.observed_values)
+        if not _are_apart(scale.forward(np.array(values))):
+            return None
+        label, reason = number_label(summary, None)
+        lower, upper = number_limits(label, summary, None)
+        kind = cls(
+            label=label,
+            scale=scale,
+            values=values,
+            shares=tuple((np.array(summary.counts) / n).tolist()),
+            whole=label == "integer" or column.whole,
+            lower=lower,
+            upper=upper,
+        )
+        return Recognised(kind, reason)
+
+    @classmethod
+    def specified(
+        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> AbstractKind:
+        """Never: a number that the user specifies can be any number."""
+        raise SettingsError(f"column {column.name!r}: {label!r} does not name a kind of its own")
+
+    def encoded(self, column: Column) -> Encoding:
+        """To the model a value that was not seen is the nearest that was."""
+        present, events = usable(column, (None, None))
+        x = column.values[present]
+        nearest = self._nearest(x)
+        new = np.zeros(len(present), dtype=bool)
+        new[present] = ~self._are_equal(x, nearest)
+        events += not_usable(
+            column,
+            new,
+            "was not seen in fitting",
+            "taken for the nearest known value by the model",
+        )
+        return Encoding(on_scale(self.scale, nearest, present), present, None, events)
+
+    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+        """Means may lie between the values; draws, which single precision rounds, do not."""
+        x = self.scale.inverse(y)
+        nearest = self._nearest(x)
+        x = np.where(self._are_equal(x, nearest), nearest, x)
+        x = np.clip(x, self.values[0], self.values[-1])
+        return decoded_number(x, self.limits, whole=self.whole)
+
+    @property
+    def family(self) -> Family:
+        """Point masses at the values, with their shares."""
+        scaled = self.scale.forward(np.array(self.values)).tolist()
+        pairs = tuple(zip(scaled, self.shares, strict=True))
+        return Family("points", size=len(self.values), parameters=pairs)
+
+    @property
+    def remark(self) -> str:
+        """How many values it takes."""
+        return f"modelled by its {len(self.values)} values"
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Those that were learned."""
+        return open_limits(self.lower, self.upper)
+
+    def interval(
+        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
+    ) -> Float[np.ndarray, "Q N"]:
+        """Values that occur: where two models differ, a quantile can lie between two of them."""
+        return self.scale.forward(self._nearest(self.scale.inverse(limits)))
+
+    def _nearest(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        """The nearest of the values."""
+        values = np.array(self.values)
+        above = np.clip(np.searchsorted(values, x), 1, len(values) - 1)
+        low, high = values[above - 1], values[above]
+        with np.errstate(over="ignore"):
+            return np.where(x - low <= high - x, low, high)
+
+    def _are_equal(
+        self, x: Float[np.ndarray, " H"], nearest: Float[np.ndarray, " H"]
+    ) -> Bool[np.ndarray, " H"]:
+        """Where single precision on the scale of the model cannot tell both apart."""
+        with np.errstate(over="ignore"):
+            y, point = self.scale.forward(x), self.scale.forward(nearest)
+            return np.abs(y - point) <= ROUNDING * np.maximum(1.0, np.abs(point))
+
+
+def _are_apart(scaled: Float[np.ndarray, " V"]) -> bool:
+    """Whether single precision keeps all values apart."""
+    if not np.isfinite(scaled).all():
+        return False
+    return bool(np.all(np.diff(scaled) > APART * max(1.0, np.abs(scaled).max())))

@@ -1,0 +1,164 @@
+"""Columns that the model does not know: constant, empty, skipped."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from jaxtyping import Float
+
+from miwae.columns._column import Column
+from miwae.columns._summary import Summary
+from miwae.columns._values import MOST_WHOLE
+from miwae.columns.kinds._base import (
+    AbstractKind,
+    Bounds,
+    Encoding,
+    Recognised,
+    level_array,
+)
+from miwae.columns.kinds._refusal import refuse
+
+__all__ = ["Constant", "Empty", "Skipped"]
+
+# More distinct texts than this, if they are mostly unique, are names, not categories.
+FEW_LEVELS = 8
+
+
+def _nothing(column: Column) -> Encoding:
+    n_rows = len(column.missing)
+    return Encoding(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Constant(AbstractKind):
+    """A single value, which is imputed wherever it is missing.
+
+    Attributes:
+        value: a number or a level.
+    """
+
+    modelled: ClassVar[bool] = False
+    label: ClassVar[str] = "constant"
+    family: ClassVar[None] = None
+    value: Any
+
+    @classmethod
+    def recognised(
+        cls, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> Recognised | None:
+        """All observed cells are equal."""
+        if summary.n_distinct != 1:
+            return None
+        reason = f"all {summary.n_observed} observed cells are equal"
+        return Recognised(cls(value=next(iter(summary.values or ()))), reason)
+
+    @classmethod
+    def specified(
+        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> AbstractKind:
+        """If there is one value only."""
+        if summary.n_distinct > 1:
+            raise refuse(column, label, f"it has {summary.n_distinct} distinct values")
+        return cls(value=next(iter(summary.values or ())))
+
+    def reads(self, column: Column) -> bool:
+        """Anything: it is not looked at."""
+        return True
+
+    def encoded(self, column: Column) -> Encoding:
+        """The model does not see it."""
+        return _nothing(column)
+
+    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+        """The value for each."""
+        return level_array((self.value,))[np.zeros(len(y), dtype=int)]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Empty(AbstractKind):
+    """A column without any observed cell."""
+
+    modelled: ClassVar[bool] = False
+    label: ClassVar[str] = "empty"
+    family: ClassVar[None] = None
+
+    @classmethod
+    def recognised(
+        cls, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> Recognised | None:
+        """No cell is observed."""
+        return None if column.n_observed else Recognised(cls(), "no cell is observed")
+
+    @classmethod
+    def specified(
+        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> AbstractKind:
+        """If no cell is observed."""
+        if column.n_observed:
+            why = "it has observed cells; use 'identifier' to keep it as it is"
+            raise refuse(column, label, why)
+        return cls()
+
+    def reads(self, column: Column) -> bool:
+        """Anything: it is not looked at."""
+        return True
+
+    def encoded(self, column: Column) -> Encoding:
+        """The model does not see it."""
+        return _nothing(column)
+
+    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+        """Zeros, for those who keep empty columns."""
+        return np.zeros(len(y))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Skipped(AbstractKind):
+    """A column that is kept as it is: names, numbers of documents, lists, other objects."""
+
+    modelled: ClassVar[bool] = False
+    label: ClassVar[str] = "identifier"
+    family: ClassVar[None] = None
+
+    @classmethod
+    def recognised(
+        cls, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> Recognised | None:
+        """Objects, huge whole numbers, text that hardly repeats, too many levels."""
+        if column.storage == "other":
+            return Recognised(cls(), f"values of type {column.dtype} cannot be modelled")
+        n, n_distinct = summary.n_observed, summary.n_distinct
+        huge = summary.whole and max(-summary.lowest, summary.highest) > MOST_WHOLE
+        if huge and n_distinct < min(n, 3):
+            return Recognised(cls(), "whole numbers too large to be told apart")
+        if column.storage not in ("text", "category"):
+            return None
+        if summary.values is None:
+            reason = f"{n_distinct - 1} distinct values or more are too many for categories"
+            return Recognised(cls(), reason)
+        unique = n_distinct > FEW_LEVELS and n_distinct > n / 2
+        if column.storage == "text" and unique:
+            return Recognised(cls(), f"text with {n_distinct} distinct values in {n} cells")
+        return None
+
+    @classmethod
+    def specified(
+        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+    ) -> AbstractKind:
+        """Always."""
+        return cls()
+
+    def reads(self, column: Column) -> bool:
+        """Anything: it is not looked at."""
+        return True
+
+    def encoded(self, column: Column) -> Encoding:
+        """The model does not see it."""
+        return _nothing(column)
+
+    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+        """Never asked for: its missing cells stay missing."""
+        raise NotImplementedError("cells of skipped columns are not imputed")
