@@ -20,7 +20,7 @@ from miwae.arrays import require_at_least
 from miwae.errors import DataError, DataWarning, SettingsError
 from miwae.inference.sampling import RowReport
 from miwae.modelling.ensemble import TableModel
-from miwae.modelling.fitting import FittedModel, fit_model, update_model
+from miwae.modelling.fitting import FittedModel, compile_imputation, fit_model, update_model
 from miwae.modelling.observation import observation_of, statistic_scale
 from miwae.modelling.settings import Architecture, remaining, training_settings
 from miwae.multiple import MultiplyImputed
@@ -37,9 +37,8 @@ from miwae.table.base import AbstractTable, Column, Gaps
 from miwae.table.encoding import Encoded, Fills, encode, nearest_point
 from miwae.table.frames import as_table
 from miwae.table.schema import ColumnSchema, Schema, infer_schema
-from miwae.threads import WORKERS, one_thread_each, side_by_side
-from miwae.training.loop import Progress, Record
-from miwae.training.settings import TrainingSettings
+from miwae.threads import WORKERS, meanwhile, one_thread_each, side_by_side
+from miwae.training import TrainingProgress, TrainingRecord, TrainingSettings
 
 __all__ = ["MIWAEImputer"]
 
@@ -101,7 +100,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     """
 
     schema_: Schema
-    history_: tuple[Record, ...]
+    history_: tuple[TrainingRecord, ...]
     events_: list[str]
     n_features_in_: int
     models_: tuple[FittedModel, ...]
@@ -281,12 +280,20 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
                 key=keys[i],
                 callback=_checked(check, progress.training(i, self.n_models)),
                 copies_of=rows,
-                n_imputation_samples=self.n_imputation_samples if i == 0 else None,
             )
 
         keys = jax.random.split(self._seed_key(), self.n_models)
         together = one_thread_each() if self.n_models > 1 else contextlib.nullcontext()
-        with together:
+        warm_up = partial(
+            compile_imputation,
+            observation,
+            x,
+            observed,
+            architecture=self.architecture_,
+            settings=_within(settings, remaining(deadline)),
+            n_samples=self.n_imputation_samples,
+        )
+        with together, meanwhile(warm_up):
             models = side_by_side([partial(member, i) for i in range(self.n_models)])
         self.models_ = tuple(models)
         self.history_ = models[0].history
@@ -711,11 +718,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
 
 
 def _checked(
-    check: Callable[[], None], callback: Callable[[Progress], None] | None
-) -> Callable[[Progress], None]:
+    check: Callable[[], None], callback: Callable[[TrainingProgress], None] | None
+) -> Callable[[TrainingProgress], None]:
     """Look whether to go on each time that training has something to tell."""
 
-    def told(progress: Progress) -> None:
+    def told(progress: TrainingProgress) -> None:
         check()
         if callback is not None:
             callback(progress)

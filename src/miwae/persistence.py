@@ -17,10 +17,8 @@ from miwae.table.base import Storage
 from miwae.table.frames.shared import is_nothing
 from miwae.table.schema import KINDS, ColumnSchema, Schema
 from miwae.table.transforms import Transform
+from miwae.training import TrainingRecord, TrainingSettings, TrainingState
 from miwae.training.checkpoint import load_header, load_tree, save_tree
-from miwae.training.loop import Record
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState
 
 __all__ = ["load_imputer", "save_imputer"]
 
@@ -175,7 +173,7 @@ def _models(
                 state,
                 (own, own, own, *kept),
             ),
-            tuple(Record(*record) for record in history),
+            tuple(TrainingRecord(*record) for record in history),
             (),
         )
         for (own, kept), history in zip(models, histories, strict=True)

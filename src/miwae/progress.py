@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from miwae.training.loop import Progress
+from miwae.training import TrainingProgress
 
 __all__ = ["Progressor", "progressor"]
 
@@ -12,7 +12,7 @@ __all__ = ["Progressor", "progressor"]
 class Progressor:
     """Makes the callbacks that training and sampling report to."""
 
-    def training(self, member: int, n_members: int) -> Callable[[Progress], None] | None:
+    def training(self, member: int, n_members: int) -> Callable[[TrainingProgress], None] | None:
         """For one of the models that are trained."""
         return None
 
@@ -25,11 +25,11 @@ class _Bars(Progressor):
     def __init__(self, bars: Any) -> None:
         self.bars = bars
 
-    def training(self, member: int, n_members: int) -> Callable[[Progress], None] | None:
+    def training(self, member: int, n_members: int) -> Callable[[TrainingProgress], None] | None:
         bars, name = self.bars, "" if n_members == 1 else f" {member + 1}/{n_members}"
         task = bars.add_task(f"compiling{name}", total=None, note="")
 
-        def told(progress: Progress) -> None:
+        def told(progress: TrainingProgress) -> None:
             if progress.phase == "compiling":
                 return
             score = None if progress.record is None else progress.record.log_density

@@ -17,8 +17,7 @@ from miwae.model.linear import FactorAnalysis
 from miwae.model.observations import Normal
 from miwae.model.posteriors import FullNormalPosterior, StudentTPosterior
 from miwae.model.priors import StandardNormal, VampPrior
-from miwae.training.loop import fit
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingSettings, fit
 
 KEY = jax.random.key(0)
 X = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)

@@ -11,15 +11,13 @@ import pytest
 from miwae.errors import SettingsError
 from miwae.model.build import dense_autoencoder
 from miwae.model.observations import Normal
-from miwae.training.loop import fit
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingSettings, fit
 
 PROGRAM = """
 import jax, numpy as np
 from miwae.model.build import convolutional_autoencoder
 from miwae.model.observations import Bernoulli
-from miwae.training.loop import fit
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingSettings, fit
 
 rng = np.random.default_rng(0)
 x = (rng.random((200, 16)) < rng.random((200, 1))).astype(np.float32)

@@ -19,8 +19,7 @@ from miwae.model.latent import Autoencoder
 from miwae.model.networks import AttentionEncoder, SetEncoder
 from miwae.model.observations import Normal
 from miwae.model.posteriors import StudentTPosterior
-from miwae.training.loop import fit
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingSettings, fit
 
 KEY = jax.random.key(0)
 HEIGHT, WIDTH = 4, 3

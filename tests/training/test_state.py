@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.training.settings import TrainingSettings
+from miwae.model.build import linear_autoencoder, linear_core
+from miwae.model.observations import Normal
+from miwae.training import TrainingSettings, fit
 from miwae.training.state import optimizer
+from small_training import KEY, OBSERVED, SMALL, X, assert_equal
 
 SETTINGS = TrainingSettings(max_steps=100, learning_rate=0.1, clip=1e9)
 
@@ -45,3 +48,13 @@ def test_gradients_are_clipped_by_their_norm():
     small, _ = transform.update(jnp.array([0.6, 0.8]), transform.init(parameters), parameters)
     large, _ = transform.update(jnp.array([60.0, 80.0]), transform.init(parameters), parameters)
     np.testing.assert_allclose(small, large, rtol=1e-5)
+
+
+def test_weight_decay_leaves_the_linear_core_alone():
+    core = linear_core(Normal(5), X, OBSERVED, n_latent=2)
+    start = linear_autoencoder(Normal(5), core, n_hidden=8, n_layers=1, key=KEY)
+    settings = dataclasses.replace(SMALL, optimizer="adamw", weight_decay=10.0)
+    end = fit(start, X, OBSERVED, settings=settings, key=KEY).autoencoder
+    assert_equal(end.amortizer.core, start.amortizer.core)
+    norm = lambda a: float(jnp.linalg.norm(a.amortizer.encoder.layers[0].weight))  # noqa: E731
+    assert norm(end) < 0.9 * norm(start)

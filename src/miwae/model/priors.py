@@ -38,6 +38,10 @@ class AbstractPrior(eqx.Module):
     ) -> Float[Array, "K L"]:
         """K draws."""
 
+    def fixed(self, amortizer: AbstractAmortizer) -> "AbstractPrior":
+        """The same distribution, which no longer depends on the model's amortizer."""
+        return self
+
 
 class StandardNormal(AbstractPrior):
     """N(0, I)."""

@@ -17,11 +17,24 @@ from miwae.model.observations import AbstractObservation
 from miwae.modelling.ensemble import compile_means
 from miwae.modelling.observation import LOWEST_FLOOR, with_floors
 from miwae.modelling.settings import Architecture, remaining
-from miwae.training.loop import Progress, Record, fit, fit_stream
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState, initial_state
+from miwae.training import (
+    TrainingProgress,
+    TrainingRecord,
+    TrainingSettings,
+    TrainingState,
+    fit,
+    fit_stream,
+    initial_state,
+)
 
-__all__ = ["FittedModel", "empty_model", "fit_model", "stream_state", "update_model"]
+__all__ = [
+    "FittedModel",
+    "compile_imputation",
+    "empty_model",
+    "fit_model",
+    "stream_state",
+    "update_model",
+]
 
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100
@@ -38,7 +51,7 @@ class FittedModel(NamedTuple):
 
     autoencoder: Autoencoder
     state: TrainingState
-    history: tuple[Record, ...]
+    history: tuple[TrainingRecord, ...]
     events: tuple[str, ...]
 
 
@@ -50,8 +63,7 @@ def fit_model(
     architecture: Architecture,
     settings: TrainingSettings,
     key: Key[Array, ""],
-    callback: Callable[[Progress], None] | None = None,
-    n_imputation_samples: int | None = None,
+    callback: Callable[[TrainingProgress], None] | None = None,
     copies_of: np.ndarray | None = None,
 ) -> FittedModel:
     """Fit the linear core, then the deep model that starts from it.
@@ -62,10 +74,8 @@ def fit_model(
         observed: True where a cell was seen; each row and column has such a cell.
         architecture: of the networks.
         settings: of the training.
-        key: for initial weights, held-out cells, minibatches and codes.
-        callback: told of the progress of training.
-        n_imputation_samples: if given, what imputing these rows with so many codes will need is
-            compiled along with the training.
+        key: for initial weights, held-out cells, minibatches and latent samples.
+        callback: called with the progress of training.
         copies_of: for each row of a bootstrap sample, which row it is a copy of: copies have the
             same cells held out, or the others would give them away.
     """
@@ -85,11 +95,6 @@ def fit_model(
     why = _why_linear(observed, settings)
     if why is not None:
         return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
-    later = (
-        []
-        if n_imputation_samples is None
-        else [lambda: compile_means(autoencoder, x, observed, n_imputation_samples)]
-    )
     fitted = fit(
         autoencoder,
         x,
@@ -97,7 +102,6 @@ def fit_model(
         settings=settings,
         key=key_fit,
         callback=callback,
-        compilations=later,
         copies_of=copies_of,
     )
     state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
@@ -143,10 +147,42 @@ def _assembled(
     )
 
 
+def compile_imputation(
+    observation: AbstractObservation,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    architecture: Architecture,
+    settings: TrainingSettings,
+    n_samples: int,
+) -> None:
+    """Compile what imputing these rows will need; it can run while the models are fitted.
+
+    Nothing is compiled where `fit_model` does not train either: that is over sooner.
+
+    Args:
+        observation: the observation model.
+        x: rows on the scale of the model.
+        observed: True where a cell was seen.
+        architecture: of the networks.
+        settings: of the training.
+        n_samples: L, the most latent samples per row.
+    """
+    if _why_linear(observed, settings) is None:
+        compile_means(_empty_autoencoder(observation, architecture), x, observed, n_samples)
+
+
 def empty_model(
     observation: AbstractObservation, architecture: Architecture, settings: TrainingSettings
 ) -> tuple[Autoencoder, TrainingState]:
     """A model of the right structure, to load another one's arrays into."""
+    autoencoder = _empty_autoencoder(observation, architecture)
+    return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
+
+
+def _empty_autoencoder(
+    observation: AbstractObservation, architecture: Architecture
+) -> Autoencoder:
     n_inputs, n_latent = observation.n_inputs, architecture.n_latent
     core = FactorAnalysis(
         *(
@@ -154,8 +190,7 @@ def empty_model(
             for a in (np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs))
         )
     )
-    autoencoder = _assembled(observation, core, architecture, jax.random.key(0))
-    return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
+    return _assembled(observation, core, architecture, jax.random.key(0))
 
 
 def stream_state(
@@ -178,7 +213,7 @@ def update_model(
     observed: Bool[np.ndarray, "N D"],
     *,
     settings: TrainingSettings,
-    callback: Callable[[Progress], None] | None = None,
+    callback: Callable[[TrainingProgress], None] | None = None,
 ) -> FittedModel:
     """Go through some more rows once; the weights are the last ones, which a file holds too."""
     settings = dataclasses.replace(

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from miwae.arrays import require_at_least
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingSettings
 
 __all__ = ["Architecture", "remaining", "training_settings"]
 

@@ -1,4 +1,4 @@
-"""The state of a training run: a value that holds all that going on needs."""
+"""The state of a training run: a value that holds all that is needed to continue."""
 
 import equinox as eqx
 import jax
@@ -9,40 +9,45 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 
 from miwae.errors import SettingsError
 from miwae.model.latent import Autoencoder
-from miwae.model.networks import Dense
 from miwae.training.settings import TrainingSettings
 
 __all__ = ["TrainingState", "initial_state", "optimizer"]
 
 
 class TrainingState(eqx.Module):
-    """Model, optimiser, randomness and what early stopping remembers."""
+    """Model, optimiser, random key and the memory of early stopping."""
 
     autoencoder: Autoencoder
-    averaged: Autoencoder  # its weights averaged over the last steps, where settings say so
+    averaged: Autoencoder  # its weights averaged over the last steps, if `averaging` is positive
     optimizer_state: PyTree
     key: Key[Array, ""]
     step: Int[Array, ""]
-    order: Int[Array, " N"]  # of the rows in this epoch
+    order: Int[Array, " N"]  # in which this epoch visits the rows
     step_scale: Float[Array, ""]  # 1, halved by each rollback
     best: Autoencoder
     best_score: Float[Array, ""]
-    reference_score: Float[Array, ""]  # what the next best has to beat by `min_improvement`
-    waited: Int[Array, ""]  # evaluations since the reference was beaten
+    reference_score: Float[Array, ""]  # a score has to beat it by `min_improvement` to count
+    waited: Int[Array, ""]  # evaluations since a score did
 
     def result(self, settings: TrainingSettings) -> Autoencoder:
-        """The model that this state stands for."""
+        """The model of this state: averaged, or with its last weights."""
         return self.averaged if settings.averaging > 0 else self.autoencoder
 
 
 def _decayed(parameters: PyTree) -> PyTree:
-    """True for the weights of dense networks, which alone decay: biases and the core do not."""
+    """True for the matrices of networks whose class sets `decays_weights`.
+
+    Biases and the linear core do not decay.
+    """
+
+    def decays(node: PyTree) -> bool:
+        return getattr(node, "decays_weights", False)
 
     def mark(node: PyTree) -> PyTree:
-        inside = isinstance(node, Dense)
+        inside = decays(node)
         return jax.tree.map(lambda a: inside and a.ndim == 2, node)
 
-    return jax.tree.map(mark, parameters, is_leaf=lambda node: isinstance(node, Dense))
+    return jax.tree.map(mark, parameters, is_leaf=decays)
 
 
 def optimizer(settings: TrainingSettings) -> optax.GradientTransformation:
@@ -65,7 +70,7 @@ def optimizer(settings: TrainingSettings) -> optax.GradientTransformation:
     if settings.optimizer == "adamw":
         decay = optax.add_decayed_weights(settings.weight_decay, mask=_decayed)
         return optax.chain(clip, optax.scale_by_adam(), decay, rate)
-    # One long vector compiles faster than as many small arrays as there are layers.
+    # One long vector compiles faster than many small arrays.
     return optax.flatten(optax.chain(clip, optax.scale_by_adam(), rate))
 
 
@@ -82,7 +87,7 @@ def initial_state(
     Args:
         autoencoder: with its initial weights.
         settings: of the run.
-        key: of any kind; training draws with a threefry key, seeded from it.
+        key: of any implementation; it seeds the threefry key that training uses.
         n_rows: of the training data; 1 for a stream.
     """
     parameters = eqx.filter(autoencoder, eqx.is_inexact_array)

@@ -1,6 +1,7 @@
 """Dense networks."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -88,6 +89,8 @@ class Dense(eqx.Module):
         >>> net(jnp.ones((5, 4, 3))).shape
         (5, 4, 2)
     """
+
+    decays_weights: ClassVar[bool] = True  # its matrices decay if the optimizer is "adamw"
 
     layers: tuple[DenseLayer, ...]
     activation: str = eqx.field(static=True)
