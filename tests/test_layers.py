@@ -12,7 +12,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "numerics", "arrays", "row_keys", "kernels"}),
     frozenset({"atomic", "compilation", "threads"}),
-    frozenset({"events", "columns"}),
+    frozenset({"events", "callers"}),
+    frozenset({"columns"}),
     frozenset({"frames", "documents"}),
     frozenset({"table", "data"}),
     frozenset({"evaluation"}),

@@ -4,6 +4,7 @@
 """
 
 from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._inspection import Inspection, inspect_columns
 from miwae.columns._objects import filled_objects, read_objects
 from miwae.columns._reading import (
     boolean_column,
@@ -13,6 +14,7 @@ from miwae.columns._reading import (
     sorted_levels,
     tick_column,
 )
+from miwae.columns._scales import Scale
 from miwae.columns._schema import ColumnSchema, Schema, infer_schema
 from miwae.columns._summary import Summary, summarise
 from miwae.columns._times import PER_SECOND, SECONDS_PER, ticks_of, ticks_of_day
@@ -44,6 +46,8 @@ __all__ = [
     "Cells",
     "Column",
     "ColumnSchema",
+    "Inspection",
+    "Scale",
     "Schema",
     "Storage",
     "Summary",
@@ -60,6 +64,7 @@ __all__ = [
     "coded_column",
     "filled_objects",
     "infer_schema",
+    "inspect_columns",
     "is_missing",
     "key_of",
     "keys_of",

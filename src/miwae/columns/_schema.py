@@ -105,12 +105,15 @@ class ColumnSchema:
             )
             return (Event("not filled", self.name, n_missing, text),)
         if isinstance(self.kind, Empty):
-            what = "kept" if keep_empty else "dropped"
-            text = (
-                f"column {self.name!r} has no observed cell: {what} "
-                f"(keep_empty_features={keep_empty})"
-            )
-            return (Event("not filled", self.name, n_missing, text),)
+            about = "dropped"
+            text = f"column {self.name!r} has no observed cell: "
+            if not keep_empty:
+                text += "dropped (keep_empty_features=False)"
+            elif self.is_imputed(column, keep_empty=True):
+                text += "filled with zeros (keep_empty_features=True)"
+            else:
+                about, text = "not filled", text + "it stays empty (keep_empty_features=True)"
+            return (Event(about, self.name, n_missing, text),)
         return ()
 
     def require_room(self, column: Column) -> None:

@@ -1,0 +1,150 @@
+"""The columns of a table, read and understood: what learning and imputing start from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from miwae.columns import Cells, Column, ColumnSchema, Schema
+from miwae.events import Event
+
+__all__ = ["EncodedTable", "ImputedCells"]
+
+
+class _Gap(NamedTuple):
+    """The missing cells of a column, and whether they will be imputed."""
+
+    missing: Bool[np.ndarray, " N"]
+    is_imputed: bool
+
+
+@final
+@dataclass(frozen=True)
+class EncodedTable:
+    """The rows of a table on the scale of the model, and its missing cells.
+
+    Attributes:
+        schema: what the columns are taken for.
+        x: the modelled columns.
+        observed: where the model has a value.
+        log_slope: log dy/dx of the changes of scale, summed over the observed cells of a row.
+        gaps: for each column, its missing cells and whether they will be imputed.
+        events: values that the model cannot use, and cells that will stay missing.
+    """
+
+    schema: Schema
+    x: Float[np.ndarray, "N D"]
+    observed: Bool[np.ndarray, "N D"]
+    log_slope: Float[np.ndarray, " N"]
+    gaps: tuple[_Gap, ...]
+    events: tuple[Event, ...]
+
+    @classmethod
+    def of(
+        cls, schema: Schema, columns: Sequence[Column], *, keep_empty: bool = False
+    ) -> "EncodedTable":
+        """Put the modelled columns on the scale of the model.
+
+        Args:
+            schema: of the columns.
+            columns: as many as the schema has.
+            keep_empty: impute columns of numbers that had no value at all by zeros.
+
+        Raises:
+            DataError: a column of another type than learned, or with infinite values.
+        """
+        n_rows = len(columns[0].missing) if columns else 0
+        positions = schema.modelled
+        x = np.zeros((n_rows, len(positions)), dtype=np.float32)
+        observed = np.zeros(x.shape, dtype=bool)
+        log_slope = np.zeros(n_rows)
+        events: list[Event] = []
+        for j, position in enumerate(positions):
+            values, seen, slope, own = schema.columns[position].encoded(columns[position])
+            x[seen, j] = values[seen]
+            observed[:, j] = seen
+            if slope is not None:
+                log_slope[seen] += slope
+            events += own
+        gaps = []
+        for known, column in zip(schema.columns, columns, strict=True):
+            known.require_room(column)
+            events += known.not_filled(column, keep_empty=keep_empty)
+            events += _new_type(known, column)
+            gaps.append(_Gap(column.missing, known.is_imputed(column, keep_empty=keep_empty)))
+        return cls(schema, x, observed, log_slope, tuple(gaps), tuple(events))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(self.x)
+
+    @property
+    def needed(self) -> Bool[np.ndarray, " N"]:
+        """Rows with a missing cell in a modelled column."""
+        needed = np.zeros(self.n_rows, dtype=bool)
+        for position in self.schema.modelled:
+            needed |= self.gaps[position].missing
+        return needed
+
+    @property
+    def trainable(self) -> Bool[np.ndarray, " N"]:
+        """Rows with an observed cell in a modelled column."""
+        return np.asarray(self.observed.any(axis=1))
+
+
+def _new_type(known: ColumnSchema, column: Column) -> tuple[Event, ...]:
+    """An event about a column without values, whose type is that of nothing."""
+    unlike = column.storage != known.storage and not column.typed
+    if column.n_observed or not column.n_missing or not unlike or not known.kind.modelled:
+        return ()
+    text = (
+        f"column {known.name!r} has no value here, and its type {column.dtype} says nothing: "
+        f"completed as {known.storage}"
+    )
+    return (Event("type", known.name, column.n_missing, text),)
+
+
+@final
+class ImputedCells(Mapping[int, Cells]):
+    """Imputed cells by position of the column; each column's are computed when asked for.
+
+    Args:
+        table: with the missing cells.
+        rows: that were imputed, in increasing order.
+        values: of their modelled columns, on the scale of the model.
+    """
+
+    def __init__(
+        self,
+        table: EncodedTable,
+        rows: Int[np.ndarray, " H"],
+        values: Float[np.ndarray, "H D"],
+    ) -> None:
+        self._table, self._rows, self._values = table, rows, values
+        self._place = {position: j for j, position in enumerate(table.schema.modelled)}
+        self._positions = [
+            i for i, gap in enumerate(table.gaps) if gap.is_imputed and gap.missing.any()
+        ]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._positions)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __contains__(self, position: object) -> bool:
+        return position in self._positions
+
+    def __getitem__(self, position: int) -> Cells:
+        if position not in self:
+            raise KeyError(position)
+        missing = self._table.gaps[position].missing
+        rows = np.flatnonzero(missing)
+        if position in self._place:
+            y = self._values[missing[self._rows], self._place[position]]
+        else:
+            y = np.zeros(len(rows))
+        return self._table.schema.columns[position].cells(rows, y)

@@ -1,0 +1,272 @@
+"""Fitted models together, asked for imputations."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.inference.imputation import impute_multiple, impute_single, point_of, quantiles
+from miwae.inference.likelihood import log_likelihood
+from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
+from miwae.model.latent import Autoencoder
+from miwae.row_keys import row_keys
+from miwae.threads import side_by_side
+
+__all__ = ["Ensemble", "compile_means"]
+
+T = TypeVar("T")
+
+# Monte Carlo error of an imputation, in standard deviations of its column. Its square adds to the
+# squared error: half a percent of a column's variance.
+TOLERANCE = 0.07
+
+# What is held at once while rows are imputed: cells of statistics, and rows. More rows would not
+# be faster.
+CHUNK_CELLS = 2**24
+CHUNK_ROWS = 2**13
+
+
+def _means_settings(n_samples: int, n_members: int = 1) -> SamplingSettings:
+    """The error of a mean over members is smaller than that of each."""
+    tolerance = TOLERANCE * math.sqrt(n_members)
+    return SamplingSettings(n_samples=n_samples, tolerance=tolerance, min_ess=20.0)
+
+
+def compile_means(
+    autoencoder: Autoencoder,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    n_samples: int,
+) -> None:
+    """Prepare `Ensemble.means` for as many incomplete rows as these have."""
+    needed = ~observed.all(axis=1)
+    if not needed.any():
+        return
+    rows = slice(0, _chunk_size(autoencoder.generative.observation.n_statistics))
+    part = (x[needed][rows], observed[needed][rows])
+    keys = row_keys(jax.random.key(0), *part)
+    compile_sampling(autoencoder, *part, keys, _means_settings(n_samples))
+
+
+def _chunk_size(width: int) -> int:
+    """Rows at once, if so many numbers are held of each."""
+    return int(np.clip(CHUNK_CELLS // max(width, 1), 256, CHUNK_ROWS))
+
+
+class Ensemble:
+    """An ensemble of fitted models, asked for imputations of rows on their own scale.
+
+    Each answer covers all rows, is computed in chunks of bounded memory, and does not depend on
+    how they are cut.
+
+    Args:
+        autoencoders: the members.
+        scale: the unit of Monte Carlo error for each statistic.
+        n_samples: L, the most latent samples per row and member.
+        key: of all random numbers.
+        callback: told how many rows are finished, and of how many.
+        deadline: by `time.monotonic()`; after it rows get as few latent samples as possible.
+    """
+
+    def __init__(
+        self,
+        autoencoders: Sequence[Autoencoder],
+        *,
+        scale: Float[np.ndarray, " S"],
+        n_samples: int,
+        key: Key[Array, ""],
+        callback: Callable[[int, int], None] | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.autoencoders = tuple(autoencoders)
+        self.scale = scale
+        self.n_samples = n_samples
+        self.key = key
+        self.callback = callback
+        self.deadline = deadline
+
+    def means(
+        self,
+        x: Float[np.ndarray, "N D"],
+        observed: Bool[np.ndarray, "N D"],
+    ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
+        """The single imputation of rows, and how their sampling went."""
+        observation = self.autoencoders[0].generative.observation
+        settings = _means_settings(self.n_samples, len(self.autoencoders))
+        out, reports = np.empty(x.shape, dtype=np.float32), []
+        for rows, done in self._chunks(len(x), observation.n_statistics):
+            results = self._of_each(
+                lambda autoencoder, key, told, rows=rows: impute_single(
+                    autoencoder,
+                    x[rows],
+                    observed[rows],
+                    key=key,
+                    settings=settings,
+                    scale=self.scale,
+                    callback=told,
+                    deadline=self.deadline,
+                ),
+                done,
+                len(x),
+            )
+            if len(results) == 1:
+                out[rows] = results[0].x
+            else:
+                mean = np.mean([result.mean for result in results], axis=0)
+                out[rows] = point_of(observation, mean)
+            reports.append(_combined([result.report for result in results]))
+        return out, _stacked(reports)
+
+    def draws(
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_imputations: int
+    ) -> tuple[Float[np.ndarray, "M N D"], RowReport]:
+        """Completed copies, dealt out to the members in turn."""
+        settings = SamplingSettings(n_samples=self.n_samples, tolerance=TOLERANCE)
+        copies = np.empty((n_imputations, *x.shape), dtype=np.float32)
+        reports = []
+        n_asked = min(len(self.autoencoders), n_imputations)
+        for i, (autoencoder, key) in enumerate(self._members()):
+            own = range(i, n_imputations, len(self.autoencoders))
+            if not own:
+                continue
+            keys = row_keys(key, x, observed, tell_duplicates_apart=True)
+            width = autoencoder.generative.observation.n_statistics + len(own) * x.shape[1]
+            parts = []
+            for rows, done in self._chunks(len(x), width):
+                result = impute_multiple(
+                    autoencoder,
+                    x[rows],
+                    observed[rows],
+                    n_imputations=len(own),
+                    keys=keys[rows],
+                    settings=settings,
+                    scale=self.scale,
+                    callback=self._told(i * len(x) + done, n_asked, len(x)),
+                    deadline=self.deadline,
+                )
+                copies[own.start :: own.step, rows] = result.x
+                parts.append(result.report)
+            reports.append(_stacked(parts))
+        return copies, _combined(reports)
+
+    def quantiles(
+        self,
+        x: Float[np.ndarray, "N D"],
+        observed: Bool[np.ndarray, "N D"],
+        levels: tuple[float, ...],
+    ) -> Float[np.ndarray, "Q N D"]:
+        """Quantiles of each missing cell, of the members' mixture."""
+        settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
+        several = len(self.autoencoders) > 1
+        # A mixture's quantiles are those of its members' pooled quantiles, each of which stands
+        # for an equal share; no finer than the codes are many.
+        fine = max(200, int(4 / min(min(level, 1 - level) for level in levels)))
+        fine = min(fine, max(200, self.n_samples))
+        asked = tuple((i + 0.5) / fine for i in range(fine)) if several else levels
+        out = np.empty((len(levels), *x.shape), dtype=np.float32)
+        for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
+            parts = self._of_each(
+                lambda autoencoder, key, told, rows=rows: (
+                    quantiles(
+                        autoencoder,
+                        x[rows],
+                        observed[rows],
+                        levels=asked,
+                        key=key,
+                        settings=settings,
+                        callback=told,
+                        deadline=self.deadline,
+                    ).x
+                ),
+                done,
+                len(x),
+            )
+            pooled = np.concatenate(parts)
+            out[:, rows] = (
+                np.quantile(pooled, levels, axis=0, method="hazen") if several else pooled
+            )
+        return out
+
+    def log_prob(
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
+    ) -> Float[np.ndarray, " N"]:
+        """Estimated log p(x_obs) of each row, of the members' mixture."""
+        parts = np.empty((len(self.autoencoders), len(x)))
+        width = self.autoencoders[0].generative.observation.n_statistics
+        for rows, done in self._chunks(len(x), width):
+            parts[:, rows] = self._of_each(
+                lambda autoencoder, key, told, rows=rows: (
+                    log_likelihood(
+                        autoencoder,
+                        x[rows],
+                        observed[rows],
+                        key=key,
+                        n_samples=self.n_samples,
+                        callback=told,
+                    ).log_prob
+                ),
+                done,
+                len(x),
+            )
+        return np.logaddexp.reduce(parts, axis=0) - np.log(len(parts))
+
+    def _of_each(
+        self,
+        ask: Callable[[Autoencoder, Key[Array, ""], Callable[[int, int], None]], T],
+        before: int,
+        n_rows: int,
+    ) -> list[T]:
+        """What each member answers, two of them at a time.
+
+        Args:
+            ask: a member, with its key, and a callback for the rows that it has finished.
+            before: rows of earlier chunks.
+            n_rows: in all.
+        """
+        members = self._members()
+        finished = [0] * len(members)
+
+        def one(i: int, check: Callable[[], None]) -> T:
+            def told(now: int, _: int) -> None:
+                check()
+                finished[i] = now
+                if self.callback is not None:
+                    self.callback(before + sum(finished) // len(members), n_rows)
+
+            return ask(*members[i], told)
+
+        return side_by_side([partial(one, i) for i in range(len(members))])
+
+    def _members(self) -> list[tuple[Autoencoder, Key[Array, ""]]]:
+        return [(a, jax.random.fold_in(self.key, i)) for i, a in enumerate(self.autoencoders)]
+
+    def _chunks(self, n_rows: int, width: int) -> list[tuple[slice, int]]:
+        size = _chunk_size(width)
+        return [(slice(first, first + size), first) for first in range(0, n_rows, size)]
+
+    def _told(self, before: int, turns: int, n_rows: int) -> Callable[[int, int], None] | None:
+        """Tells of the rows of a chunk, where all are gone through in so many turns."""
+        if self.callback is None:
+            return None
+        callback = self.callback
+        return lambda now, _: callback((before + now) // turns, n_rows)
+
+
+def _combined(reports: Sequence[RowReport]) -> RowReport:
+    """Of several members: the codes of all, and the least reliable of them."""
+    with np.errstate(invalid="ignore"):
+        return RowReport(
+            np.sum([r.n_samples for r in reports], axis=0),
+            np.min([r.effective_sample_size for r in reports], axis=0),
+            np.max([r.pareto_k for r in reports], axis=0),
+            np.any([r.smoothed for r in reports], axis=0),
+        )
+
+
+def _stacked(reports: Sequence[RowReport]) -> RowReport:
+    """Of several chunks."""
+    return RowReport(*(np.concatenate(parts) for parts in zip(*reports, strict=True)))

@@ -1,0 +1,206 @@
+"""A fitted table as one file: arrays as safetensors, everything else as JSON in its header."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import equinox as eqx
+import numpy as np
+
+from miwae.columns import ColumnSchema, Scale, Schema, Storage, is_missing
+from miwae.columns.kinds import KINDS_IN_ORDER, AbstractKind
+from miwae.errors import DataError, FileFormatError
+from miwae.events import Event
+from miwae.model.observations import AbstractObservation
+from miwae.tabular._fitted import FittedTable
+from miwae.tabular._fitting import FittedModel, empty_model
+from miwae.tabular._observation import observation_of
+from miwae.tabular._settings import TableSettings
+from miwae.training import TrainingRecord, TrainingSettings, TrainingState
+from miwae.training.checkpoint import load_header, load_tree, save_tree
+
+__all__ = ["load_table", "save_table"]
+
+KIND = "table"
+
+_KINDS = {cls.__name__: cls for cls in KINDS_IN_ORDER}
+
+# What a header that makes no sense can cause while it is read.
+DAMAGE = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+def save_table(path: str | Path, table: FittedTable, extra: dict[str, Any]) -> None:
+    """Write a fitted table.
+
+    Raises:
+        DataError: a category that is neither text nor a number cannot be written.
+    """
+    training = None if table.training is None else dataclasses.asdict(table.training)
+    header = {
+        "kind": KIND,
+        "schema": [_plain(_as_fields(column)) for column in table.schema.columns],
+        "settings": _plain(dataclasses.asdict(table.settings)),
+        "training": _plain(training),
+        "incomplete": list(table.incomplete),
+        # Whatever a library calls missing is missing anyway.
+        "marks": [_plain(mark) for mark in table.marks if not is_missing(mark)],
+        "events": [list(event) for event in table.events],
+        "histories": [[_plain(tuple(r)) for r in model.history] for model in table.models],
+        "extra": _plain(extra),
+    }
+    save_tree(path, tuple((m.autoencoder, _kept(m.state)) for m in table.models), header)
+
+
+def _as_fields(column: ColumnSchema) -> dict[str, Any]:
+    fields = dataclasses.asdict(column)
+    kind = type(column.kind).__name__
+    return {**fields, "kind": {"class": kind, **fields["kind"]}}
+
+
+def _kept(state: TrainingState) -> tuple[Any, ...]:
+    """What going on with training needs besides the model itself."""
+    return state.optimizer_state, state.key, state.step, state.step_scale
+
+
+def load_table(path: str | Path) -> tuple[FittedTable, dict[str, Any]]:
+    """Read what `save_table` wrote.
+
+    Raises:
+        FileFormatError: not such a file, truncated, inconsistent, or of an unknown version.
+    """
+    header = load_header(path)
+    if header.get("kind") != KIND:
+        raise FileFormatError(f"{path} holds a {header.get('kind')}, not a fitted table")
+    try:
+        return _table(path, header), _restored(header["extra"])
+    except DAMAGE as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{path} is damaged: its header makes no sense ({error})") from error
+
+
+def _table(path: str | Path, header: dict[str, Any]) -> FittedTable:
+    training = _restored(header["training"])
+    table = FittedTable(
+        schema=Schema(tuple(_column(_restored(column)) for column in header["schema"])),
+        settings=TableSettings(**_restored(header["settings"])),
+        training=None if training is None else TrainingSettings(**training),
+        incomplete=tuple(int(i) for i in header["incomplete"]),
+        marks=tuple(_restored(mark) for mark in header["marks"]),
+        events=tuple(Event(*event) for event in header["events"]),
+    )
+    histories = [tuple(map(_restored, records)) for records in header["histories"]]
+    return dataclasses.replace(table, models=_models(path, table, histories))
+
+
+def _models(
+    path: str | Path, table: FittedTable, histories: list[tuple[Any, ...]]
+) -> tuple[FittedModel, ...]:
+    if not histories or table.training is None:
+        load_tree(path, ())
+        return ()
+    observation = observation_of(table.schema)
+    _require_plausible(path, table.settings, observation, len(histories))
+    autoencoder, state = empty_model(observation, table.settings, table.training)
+    models, _ = load_tree(path, tuple((autoencoder, _kept(state)) for _ in histories))
+    return tuple(
+        FittedModel(
+            own,
+            eqx.tree_at(
+                lambda s: (s.autoencoder, s.averaged, s.best, *_kept(s)),
+                state,
+                (own, own, own, *kept),
+            ),
+            tuple(TrainingRecord(*record) for record in history),
+            (),
+        )
+        for (own, kept), history in zip(models, histories, strict=True)
+    )
+
+
+def _require_plausible(
+    path: str | Path,
+    settings: TableSettings,
+    observation: AbstractObservation,
+    n_models: int,
+) -> None:
+    """Before anything is allocated: a file cannot hold a model larger than itself."""
+    n_latent, hidden, layers = settings.n_latent, settings.n_hidden, settings.n_layers
+    n_inputs, n_parameters = observation.n_inputs, observation.n_parameters
+
+    def floats(n_in: int, n_out: int) -> int:
+        widths = [n_in, *[hidden] * min(layers, 2), n_out]
+        pairs = sum(a * b for a, b in zip(widths[:-1], widths[1:], strict=True))
+        return pairs + max(layers - 2, 0) * hidden**2
+
+    encoder = floats(2 * n_inputs + n_latent, 3 * n_latent)
+    decoder = floats(n_latent, n_parameters) + n_latent * n_parameters
+    if 4 * n_models * (encoder + decoder) > Path(path).stat().st_size:
+        raise FileFormatError(f"{path} is damaged: it is too small for the model it describes")
+
+
+def _column(fields: dict[str, Any]) -> ColumnSchema:
+    if fields["storage"] not in get_args(Storage):
+        raise FileFormatError(f"the storage {fields['storage']!r} is not known")
+    return ColumnSchema(**{**fields, "kind": _kind(fields["kind"])})
+
+
+def _kind(fields: dict[str, Any]) -> AbstractKind:
+    name = fields.pop("class")
+    if name not in _KINDS:
+        raise FileFormatError(f"the column kind {name!r} is not known")
+    if "scale" in fields:
+        fields["scale"] = Scale(**fields["scale"])
+        if fields["scale"].shape not in ("identity", "log", "asinh"):
+            raise FileFormatError(f"the scale {fields['scale'].shape!r} is not known")
+    return _KINDS[name](**fields)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it, strictly: other types and special numbers by name.
+
+    Raises:
+        DataError: for what cannot be written.
+    """
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, Mapping):
+        return {"dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(item) for item in value]}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    raise DataError(
+        f"cannot save {value!r} of type {type(value).__name__}: categories and settings must be "
+        "text, numbers or booleans"
+    )
+
+
+def _restored(value: Any) -> Any:
+    """The inverse of `_plain`."""
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "float":
+        return float(content)
+    if kind == "tuple":
+        return tuple(_restored(item) for item in content)
+    if kind == "dict":
+        return {_restored(key): _restored(item) for key, item in content}
+    raise FileFormatError(f"the header has a value of unknown type {kind!r}")

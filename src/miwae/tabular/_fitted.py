@@ -1,0 +1,328 @@
+"""A table that has been learned: a frozen value that imputes, draws and scores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.columns import Cells, Column, Schema
+from miwae.events import Event
+from miwae.inference.sampling import RowReport
+from miwae.progress import Progressor
+from miwae.tabular._encoding import EncodedTable, ImputedCells
+from miwae.tabular._ensemble import Ensemble
+from miwae.tabular._fitting import FittedModel, fit_ensemble, seed_key, update_model
+from miwae.tabular._observation import observation_of, statistic_scale
+from miwae.tabular._settings import TableSettings, training_settings
+from miwae.training import TrainingRecord, TrainingSettings
+
+__all__ = ["FittedTable", "Imputed"]
+
+IMPUTING = 2**30  # folded into the key of a seed; models, whose keys it is split into, are fewer
+
+
+class Imputed(NamedTuple):
+    """Imputed cells by position of the column, and how the sampling of each row went."""
+
+    cells: ImputedCells
+    report: RowReport
+    events: tuple[Event, ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FittedTable:
+    """What was learned from a table. Nothing ever changes it: `updated` gives another one.
+
+    Attributes:
+        schema: what the columns are taken for.
+        settings: with which it was learned.
+        models: the members of the ensemble; none where there is nothing to model.
+        training: settings of the training; None where there was none.
+        incomplete: positions of the columns that had missing cells.
+        marks: values that mean "missing" besides the usual ones.
+        events: every automatic decision.
+    """
+
+    schema: Schema
+    settings: TableSettings
+    models: tuple[FittedModel, ...] = ()
+    training: TrainingSettings | None = None
+    incomplete: tuple[int, ...] = ()
+    marks: tuple[Any, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    # ------------------------------------------------------------------ learning
+
+    @classmethod
+    def fit(
+        cls,
+        table: EncodedTable,
+        settings: TableSettings | None = None,
+        *,
+        marks: tuple[Any, ...] = (),
+        deadline: float | None = None,
+        progress: Progressor | None = None,
+    ) -> "FittedTable":
+        """Learn how the columns of a table depend on each other.
+
+        Args:
+            table: read and encoded.
+            settings: how; the defaults suit most tables.
+            marks: values that mean "missing" in the table besides the usual ones.
+            deadline: by `time.monotonic()`, for training to end by; None for no limit.
+            progress: makes the callbacks that training reports to.
+        """
+        fresh = cls.start(table, settings or TableSettings(), marks)
+        return fresh._trained(table, fresh.settings, deadline, progress or Progressor())
+
+    @classmethod
+    def start(
+        cls, table: EncodedTable, settings: TableSettings, marks: tuple[Any, ...] = ()
+    ) -> "FittedTable":
+        """What is known before training; `updated` goes on from it, batch by batch."""
+        return cls(
+            schema=table.schema,
+            settings=settings,
+            incomplete=tuple(i for i, gap in enumerate(table.gaps) if gap.missing.any()),
+            marks=marks,
+            events=(*(column.event() for column in table.schema.columns), *table.events),
+        )
+
+    def updated(self, table: EncodedTable, *, progress: Progressor | None = None) -> "FittedTable":
+        """Go through some more rows once, and learn from them.
+
+        Args:
+            table: rows with the same columns.
+            progress: makes the callbacks that training reports to.
+        """
+        trainable = table.trainable
+        if not trainable.any():
+            return self
+        progress = progress or Progressor()
+        now = self
+        if not self.models:
+            first = replace(self.settings, max_steps=1)
+            now = self._trained(table, first, None, progress)
+        assert now.training is not None
+        x, observed = table.x[trainable], table.observed[trainable]
+        models = tuple(
+            update_model(model, x, observed, settings=now.training) for model in now.models
+        )
+        return replace(now, models=models, events=_united(now.events, _of_models(models)))
+
+    def _trained(
+        self,
+        table: EncodedTable,
+        settings: TableSettings,
+        deadline: float | None,
+        progress: Progressor,
+    ) -> "FittedTable":
+        trainable = table.trainable
+        x, observed = table.x[trainable], table.observed[trainable]
+        events = self.events
+        n_unused = int(np.count_nonzero(~trainable)) if table.x.shape[1] else 0
+        if n_unused:
+            text = f"{n_unused} rows have no observed cell in the modelled columns: not fitted"
+            events += (Event("rows", None, n_unused, text),)
+        if not x.size:
+            return replace(self, events=events)
+        training = training_settings(settings, observed)
+        models = fit_ensemble(
+            observation_of(self.schema), x, observed, settings, training, deadline, progress
+        )
+        events = _united(events, _of_models(models))
+        return replace(self, models=models, training=training, events=events)
+
+    # ------------------------------------------------------------------ answering
+
+    def encoded(self, columns: Sequence[Column], *, keep_empty: bool = False) -> EncodedTable:
+        """New rows, as what was learned.
+
+        Raises:
+            DataError: a column of another type than learned, or with infinite values.
+        """
+        return EncodedTable.of(self.schema, columns, keep_empty=keep_empty)
+
+    def means(
+        self,
+        table: EncodedTable,
+        *,
+        deadline: float | None = None,
+        progress: Progressor | None = None,
+    ) -> Imputed:
+        """Conditional means of the missing cells, or their most probable categories.
+
+        Args:
+            table: rows to impute.
+            deadline: by `time.monotonic()`; after it rows get as few latent samples as possible.
+            progress: makes the callback that imputation reports to.
+        """
+        rows, x, observed = self._needed(table)
+        report = RowReport.empty(table.n_rows)
+        if not len(rows):
+            return Imputed(ImputedCells(table, rows, x), report, ())
+        ensemble = self._ensemble("imputing", deadline, progress)
+        values, own = ensemble.means(x, observed)
+        return Imputed(
+            ImputedCells(table, rows, values), _spread(report, rows, own), _of_weights(own)
+        )
+
+    def draws(
+        self,
+        table: EncodedTable,
+        n_imputations: int,
+        *,
+        deadline: float | None = None,
+        progress: Progressor | None = None,
+    ) -> tuple[list[dict[int, Cells]], tuple[Event, ...]]:
+        """Several draws of the missing cells from their joint conditional distribution.
+
+        Args:
+            table: rows to impute.
+            n_imputations: M.
+            deadline: as for `means`.
+            progress: as for `means`.
+
+        Returns:
+            The cells of each copy by position of the column, and what happened.
+        """
+        rows, x, observed = self._needed(table)
+        if not len(rows):
+            return [dict(ImputedCells(table, rows, x)) for _ in range(n_imputations)], ()
+        ensemble = self._ensemble("sampling", deadline, progress)
+        copies, report = ensemble.draws(x, observed, n_imputations)
+        cells = [dict(ImputedCells(table, rows, copy)) for copy in copies]
+        return cells, _of_weights(report)
+
+    def quantiles(
+        self,
+        table: EncodedTable,
+        levels: tuple[float, ...],
+        *,
+        deadline: float | None = None,
+        progress: Progressor | None = None,
+    ) -> list[ImputedCells]:
+        """Quantiles of each missing cell, for each of some levels.
+
+        Columns without an order have their most probable value at all levels.
+
+        Args:
+            table: rows to impute.
+            levels: strictly between 0 and 1.
+            deadline: as for `means`.
+            progress: as for `means`.
+        """
+        rows, x, observed = self._needed(table)
+        limits = np.repeat(x[None], len(levels), axis=0)
+        if len(rows):
+            ensemble = self._ensemble("imputing", deadline, progress)
+            limits = ensemble.quantiles(x, observed, levels)
+            point, _ = ensemble.means(x, observed)
+            for j, position in enumerate(self.schema.modelled):
+                kind = self.schema.columns[position].kind
+                limits[:, :, j] = kind.interval(limits[:, :, j], point[:, j])
+        return [ImputedCells(table, rows, limit) for limit in limits]
+
+    def log_prob(
+        self,
+        table: EncodedTable,
+        *,
+        deadline: float | None = None,
+        progress: Progressor | None = None,
+    ) -> Float[np.ndarray, " N"]:
+        """Estimated log-density of the observed cells of each row, in the units of the table."""
+        if not self.models:
+            return np.zeros(table.n_rows)
+        ensemble = self._ensemble("scoring", deadline, progress)
+        log_prob = ensemble.log_prob(table.x, table.observed)
+        return np.where(table.trainable, log_prob + table.log_slope, 0.0)
+
+    @property
+    def history(self) -> tuple[TrainingRecord, ...]:
+        """The training of the first model."""
+        return self.models[0].history if self.models else ()
+
+    def _needed(
+        self, table: EncodedTable
+    ) -> tuple[np.ndarray, Float[np.ndarray, "H D"], Bool[np.ndarray, "H D"]]:
+        """The rows that have something to impute."""
+        needed = table.needed if self.models else np.zeros(table.n_rows, dtype=bool)
+        return np.flatnonzero(needed), table.x[needed], table.observed[needed]
+
+    def _ensemble(
+        self, what: str, deadline: float | None, progress: Progressor | None
+    ) -> Ensemble:
+        return Ensemble(
+            [model.autoencoder for model in self.models],
+            scale=statistic_scale(self.schema),
+            n_samples=self.settings.n_imputation_samples,
+            key=jax.random.fold_in(seed_key(self.settings), IMPUTING),
+            callback=(progress or Progressor()).rows(what),
+            deadline=deadline,
+        )
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
+        """Write everything that `load` needs to one file (safetensors; nothing in it is code).
+
+        Args:
+            path: the file.
+            extra: what the caller wants back from `load`: text, numbers, lists, dictionaries.
+        """
+        from miwae.tabular._file import save_table
+
+        save_table(path, self, extra or {})
+
+    @classmethod
+    def load(cls, path: str | Path) -> tuple["FittedTable", dict[str, Any]]:
+        """Read what `save` wrote; it imputes bit for bit as it did.
+
+        Returns:
+            The table, and what `save` got besides it.
+
+        Raises:
+            FileFormatError: not such a file, truncated, or of a version that is not known.
+        """
+        from miwae.tabular._file import load_table
+
+        return load_table(path)
+
+
+def _of_models(models: Sequence[FittedModel]) -> list[Event]:
+    """What happened in training: once what happened to all models, by number what did not."""
+    texts: dict[str, None] = {}
+    for i, model in enumerate(models):
+        for text in model.events:
+            shared = all(text in other.events for other in models)
+            texts[text if shared else f"model {i + 1} of {len(models)}: {text}"] = None
+    return [Event("training", None, 1, text) for text in texts]
+
+
+def _united(events: tuple[Event, ...], more: Sequence[Event]) -> tuple[Event, ...]:
+    return (*events, *(event for event in more if event not in events))
+
+
+def _spread(report: RowReport, rows: np.ndarray, own: RowReport) -> RowReport:
+    """The report of all rows from that of the sampled ones."""
+    for into, out in zip(report, own, strict=True):
+        into[rows] = out
+    return report
+
+
+def _of_weights(report: RowReport) -> tuple[Event, ...]:
+    """How many rows had unreliable weights, and what was done."""
+    n_bad = int(report.smoothed.sum())
+    if not n_bad:
+        return ()
+    text = (
+        f"{n_bad} of {len(report.smoothed)} incomplete rows have unreliable importance weights "
+        "(Pareto k above 0.7 with all the latent samples they may have): their weights were "
+        "smoothed; see diagnostics"
+    )
+    return (Event("weights", None, n_bad, text),)

@@ -1,0 +1,322 @@
+"""Fit models to the arrays of a table: the linear core, then the deep model that starts there."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.model.build import linear_autoencoder, linear_core
+from miwae.model.latent import Autoencoder
+from miwae.model.linear import FactorAnalysis
+from miwae.model.observations import AbstractObservation
+from miwae.progress import Progressor
+from miwae.tabular._ensemble import compile_means
+from miwae.tabular._observation import LOWEST_FLOOR, with_floors
+from miwae.tabular._settings import TableSettings, remaining
+from miwae.threads import WORKERS, meanwhile, one_thread_each, side_by_side
+from miwae.training import (
+    TrainingProgress,
+    TrainingRecord,
+    TrainingSettings,
+    TrainingState,
+    fit,
+    fit_stream,
+    initial_state,
+)
+
+__all__ = [
+    "fit_ensemble",
+    "seed_key",
+    "FittedModel",
+    "compile_imputation",
+    "empty_model",
+    "fit_model",
+    "stream_state",
+    "update_model",
+]
+
+# Below this many observed cells there is too little to learn more than the linear core from.
+FEWEST_CELLS = 100
+
+# Seconds that compiling the training takes, more or less.
+COMPILATION = 8.0
+
+# Rows that the linear core is fitted to, at most: more hardly change it.
+CORE_ROWS = 5_000
+
+
+class FittedModel(NamedTuple):
+    """One member of an ensemble: the model, and what further training needs."""
+
+    autoencoder: Autoencoder
+    state: TrainingState
+    history: tuple[TrainingRecord, ...]
+    events: tuple[str, ...]
+
+
+def seed_key(settings: TableSettings) -> Key[Array, ""]:
+    """The key that all random numbers of a table come from."""
+    # Of this kind whatever JAX's default is: no other keeps rows apart.
+    return jax.random.key(settings.seed, impl="threefry2x32")
+
+
+def fit_ensemble(
+    observation: AbstractObservation,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    table_settings: TableSettings,
+    settings: TrainingSettings,
+    deadline: float | None,
+    progress: Progressor,
+) -> tuple[FittedModel, ...]:
+    """Fit the members of an ensemble, two at a time; imputation is compiled beside them.
+
+    Args:
+        observation: the observation model.
+        x: rows on the scale of the model.
+        observed: True where a cell was seen; each row and column has such a cell.
+        table_settings: how many models, of what size, from which seed.
+        settings: of the training.
+        deadline: by `time.monotonic()`, for training to end by; None for no limit.
+        progress: makes the callbacks that training reports to.
+    """
+    n_models = table_settings.n_models
+    keys = jax.random.split(seed_key(table_settings), n_models)
+
+    def member(i: int, check: Callable[[], None]) -> FittedModel:
+        rows = _rows_of(i, observed, table_settings)
+        left = remaining(deadline)
+        turns = -(-(n_models - i) // WORKERS)
+        return fit_model(
+            observation,
+            x[rows],
+            observed[rows],
+            table_settings=table_settings,
+            settings=_within(settings, None if left is None else left / turns),
+            key=keys[i],
+            callback=_checked(check, progress.training(i, n_models)),
+            copies_of=rows,
+        )
+
+    warm_up = partial(
+        compile_imputation,
+        observation,
+        x,
+        observed,
+        table_settings=table_settings,
+        settings=_within(settings, remaining(deadline)),
+    )
+    together = one_thread_each() if n_models > 1 else contextlib.nullcontext()
+    with together, meanwhile(warm_up):
+        return tuple(side_by_side([partial(member, i) for i in range(n_models)]))
+
+
+def _rows_of(
+    member: int, observed: Bool[np.ndarray, "N D"], settings: TableSettings
+) -> np.ndarray:
+    """The rows that a model is fitted to: all, or a bootstrap sample of its own."""
+    n_rows = len(observed)
+    if not settings.bootstrap:
+        return np.arange(n_rows)
+    rng = np.random.default_rng([settings.seed, member])
+    drawn = rng.integers(n_rows, size=n_rows)
+    # Each column has to be seen at least once: a row that sees it comes on top.
+    unseen = observed[:, ~observed[drawn].any(axis=0)]
+    needed = np.unique([rng.choice(np.flatnonzero(seen)) for seen in unseen.T])
+    return np.sort(np.concatenate([drawn, needed.astype(drawn.dtype)]))
+
+
+def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettings:
+    return settings if seconds is None else dataclasses.replace(settings, max_seconds=seconds)
+
+
+def _checked(
+    check: Callable[[], None], callback: Callable[[TrainingProgress], None] | None
+) -> Callable[[TrainingProgress], None]:
+    """Look whether to go on each time that training reports."""
+
+    def called(progress: TrainingProgress) -> None:
+        check()
+        if callback is not None:
+            callback(progress)
+
+    return called
+
+
+def fit_model(
+    observation: AbstractObservation,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    table_settings: TableSettings,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    callback: Callable[[TrainingProgress], None] | None = None,
+    copies_of: np.ndarray | None = None,
+) -> FittedModel:
+    """Fit the linear core, then the deep model that starts from it.
+
+    Args:
+        observation: the observation model.
+        x: rows on the scale of the model.
+        observed: True where a cell was seen; each row and column has such a cell.
+        table_settings: the sizes of the networks.
+        settings: of the training.
+        key: for initial weights, held-out cells, minibatches and latent samples.
+        callback: called with the progress of training.
+        copies_of: for each row of a bootstrap sample, which row it is a copy of: copies have the
+            same cells held out, or the others would give them away.
+    """
+    deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
+    key_core, key_weights, key_fit = jax.random.split(key, 3)
+    rows = _core_rows(observed, key_core)
+    core = linear_core(
+        observation,
+        x[rows],
+        observed[rows],
+        n_latent=table_settings.n_latent,
+        noise_floor=LOWEST_FLOOR**2,
+    )
+    observation = with_floors(observation, core)
+    autoencoder = _assembled(observation, core, table_settings, key_weights)
+    settings = dataclasses.replace(settings, max_seconds=remaining(deadline))
+    why = _why_linear(observed, settings)
+    if why is not None:
+        return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
+    fitted = fit(
+        autoencoder,
+        x,
+        observed,
+        settings=settings,
+        key=key_fit,
+        callback=callback,
+        copies_of=copies_of,
+    )
+    state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
+    return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
+
+
+def _why_linear(observed: Bool[np.ndarray, "N D"], settings: TrainingSettings) -> str | None:
+    """A reason not to train beyond the linear core, if there is one."""
+    n_cells = int(observed.sum())
+    if n_cells < FEWEST_CELLS:
+        return f"only {n_cells} cells are observed: the model stays linear"
+    if settings.max_seconds is not None and settings.max_seconds < COMPILATION:
+        return (
+            f"the time left ({settings.max_seconds:.1f} s) would go into compilation: the model "
+            "stays linear"
+        )
+    return None
+
+
+def _core_rows(observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]) -> np.ndarray:
+    """Some of many rows, with each column observed at least once."""
+    n_rows = len(observed)
+    if n_rows <= CORE_ROWS:
+        return np.arange(n_rows)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    chosen = rng.choice(n_rows, CORE_ROWS, replace=False)
+    rare = np.flatnonzero(~observed[chosen].any(axis=0))
+    return np.sort(np.append(chosen, observed[:, rare].argmax(axis=0)))
+
+
+def _assembled(
+    observation: AbstractObservation,
+    core: FactorAnalysis,
+    table_settings: TableSettings,
+    key: Key[Array, ""],
+) -> Autoencoder:
+    return linear_autoencoder(
+        observation,
+        core,
+        n_hidden=table_settings.n_hidden,
+        n_layers=table_settings.n_layers,
+        key=key,
+    )
+
+
+def compile_imputation(
+    observation: AbstractObservation,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    table_settings: TableSettings,
+    settings: TrainingSettings,
+) -> None:
+    """Compile what imputing these rows will need; it can run while the models are fitted.
+
+    Nothing is compiled where `fit_model` does not train either: that is over sooner.
+
+    Args:
+        observation: the observation model.
+        x: rows on the scale of the model.
+        observed: True where a cell was seen.
+        table_settings: the sizes of the networks.
+        settings: of the training.
+    """
+    if _why_linear(observed, settings) is None:
+        autoencoder = _empty_autoencoder(observation, table_settings)
+        compile_means(autoencoder, x, observed, table_settings.n_imputation_samples)
+
+
+def empty_model(
+    observation: AbstractObservation, table_settings: TableSettings, settings: TrainingSettings
+) -> tuple[Autoencoder, TrainingState]:
+    """A model of the right structure, to load another one's arrays into."""
+    autoencoder = _empty_autoencoder(observation, table_settings)
+    return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
+
+
+def _empty_autoencoder(
+    observation: AbstractObservation, table_settings: TableSettings
+) -> Autoencoder:
+    n_inputs, n_latent = observation.n_inputs, table_settings.n_latent
+    core = FactorAnalysis(
+        *(
+            jax.numpy.asarray(a, dtype=jax.numpy.float32)
+            for a in (np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs))
+        )
+    )
+    return _assembled(observation, core, table_settings, jax.random.key(0))
+
+
+def stream_state(
+    autoencoder: Autoencoder,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    trained: TrainingState | None = None,
+) -> TrainingState:
+    """The state from which `update_model` goes on, with the optimiser as training left it."""
+    state = initial_state(autoencoder, settings, key, n_rows=1)
+    if trained is None:
+        return state
+    kept = lambda s: (s.optimizer_state, s.key, s.step, s.step_scale)  # noqa: E731
+    return eqx.tree_at(kept, state, kept(trained))
+
+
+def update_model(
+    model: FittedModel,
+    x: Float[np.ndarray, "N D"],
+    observed: Bool[np.ndarray, "N D"],
+    *,
+    settings: TrainingSettings,
+    callback: Callable[[TrainingProgress], None] | None = None,
+) -> FittedModel:
+    """Go through some more rows once; the weights are the last ones, which a file holds too."""
+    settings = dataclasses.replace(
+        settings, schedule="constant", averaging=0.0, learning_rate=TrainingSettings.learning_rate
+    )
+    fitted = fit_stream(model.state, [(x, observed)], settings=settings, callback=callback)
+    return FittedModel(
+        fitted.autoencoder,
+        fitted.state,
+        (*model.history, *fitted.history),
+        (*model.events, *fitted.events),
+    )
