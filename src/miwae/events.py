@@ -8,7 +8,7 @@ __all__ = ["About", "Event"]
 About = Literal[
     "kind",  # what a column was taken for
     "not filled",  # cells that stay missing
-    "dropped",  # a column without any value
+    "empty",  # a column without any value
     "value",  # a value that the model cannot use
     "type",  # a column without values that gets a type
     "dates",  # dates that could be read in two ways

@@ -77,15 +77,15 @@ class ColumnSchema:
         values = self.kind.decoded(np.asarray(y, dtype=np.float64))
         return Cells(rows, values, lower, upper, self.storage, self.kind.levels)
 
-    def is_imputed(self, column: Column, *, keep_empty: bool) -> bool:
+    def is_imputed(self, column: Column, *, zeros_if_empty: bool) -> bool:
         """Whether the missing cells of a column are filled.
 
         Args:
             column: in which they are.
-            keep_empty: fill columns of numbers that had no value at all with zeros.
+            zeros_if_empty: fill columns of numbers that had no value at all with zeros.
         """
         if isinstance(self.kind, Empty):
-            return keep_empty and column.storage in ("number", "boolean")
+            return zeros_if_empty and column.storage in ("number", "boolean")
         return not isinstance(self.kind, Skipped)
 
     def event(self) -> Event:
@@ -93,28 +93,21 @@ class ColumnSchema:
         text = f"column {self.name!r} is {self.kind.label}: {self.reason}"
         return Event("kind", self.name, 1, text)
 
-    def not_filled(self, column: Column, *, keep_empty: bool) -> tuple[Event, ...]:
-        """An event about a column whose missing cells are not imputed."""
+    def not_filled(self, column: Column, *, zeros_if_empty: bool) -> tuple[Event, ...]:
+        """An event about a column whose missing cells stay missing."""
         n_missing = column.n_missing
-        if isinstance(self.kind, Skipped) and n_missing:
-            possible = column.n_observed and column.storage != "other"
-            remedy = "; give its kind to have it imputed" if possible else ""
-            text = (
-                f"column {self.name!r} is not modelled: its {n_missing} missing cells stay "
-                f"missing{remedy}"
-            )
-            return (Event("not filled", self.name, n_missing, text),)
+        if not n_missing or self.is_imputed(column, zeros_if_empty=zeros_if_empty):
+            return ()
         if isinstance(self.kind, Empty):
-            about = "dropped"
-            text = f"column {self.name!r} has no observed cell: "
-            if not keep_empty:
-                text += "dropped (keep_empty_features=False)"
-            elif self.is_imputed(column, keep_empty=True):
-                text += "filled with zeros (keep_empty_features=True)"
-            else:
-                about, text = "not filled", text + "it stays empty (keep_empty_features=True)"
-            return (Event(about, self.name, n_missing, text),)
-        return ()
+            text = f"column {self.name!r} has no observed cell: nothing is imputed"
+            return (Event("empty", self.name, n_missing, text),)
+        possible = column.n_observed and column.storage != "other"
+        remedy = "; give its kind to have it imputed" if possible else ""
+        text = (
+            f"column {self.name!r} is not modelled: its {n_missing} missing cells stay "
+            f"missing{remedy}"
+        )
+        return (Event("not filled", self.name, n_missing, text),)
 
     def require_room(self, column: Column) -> None:
         """Refuse, before long work, a column whose type cannot hold what will be imputed.

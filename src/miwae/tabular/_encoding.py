@@ -43,14 +43,14 @@ class EncodedTable:
 
     @classmethod
     def of(
-        cls, schema: Schema, columns: Sequence[Column], *, keep_empty: bool = False
+        cls, schema: Schema, columns: Sequence[Column], *, zeros_if_empty: bool = False
     ) -> "EncodedTable":
         """Put the modelled columns on the scale of the model.
 
         Args:
             schema: of the columns.
             columns: as many as the schema has.
-            keep_empty: impute columns of numbers that had no value at all by zeros.
+            zeros_if_empty: impute columns of numbers that had no value at all by zeros.
 
         Raises:
             DataError: a column of another type than learned, or with infinite values.
@@ -71,9 +71,11 @@ class EncodedTable:
         gaps = []
         for known, column in zip(schema.columns, columns, strict=True):
             known.require_room(column)
-            events += known.not_filled(column, keep_empty=keep_empty)
+            events += known.not_filled(column, zeros_if_empty=zeros_if_empty)
             events += _new_type(known, column)
-            gaps.append(_Gap(column.missing, known.is_imputed(column, keep_empty=keep_empty)))
+            gaps.append(
+                _Gap(column.missing, known.is_imputed(column, zeros_if_empty=zeros_if_empty))
+            )
         return cls(schema, x, observed, log_slope, tuple(gaps), tuple(events))
 
     @property

@@ -140,13 +140,17 @@ class FittedTable:
 
     # ------------------------------------------------------------------ answering
 
-    def encoded(self, columns: Sequence[Column], *, keep_empty: bool = False) -> EncodedTable:
-        """New rows, as what was learned.
+    def encoded(self, columns: Sequence[Column], *, zeros_if_empty: bool = False) -> EncodedTable:
+        """New rows, read as what was learned.
+
+        Args:
+            columns: of the rows.
+            zeros_if_empty: impute columns of numbers that had no value at all by zeros.
 
         Raises:
             DataError: a column of another type than learned, or with infinite values.
         """
-        return EncodedTable.of(self.schema, columns, keep_empty=keep_empty)
+        return EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
 
     def means(
         self,
