@@ -1,0 +1,164 @@
+"""Models of statsmodels and scikit-learn, fitted to each completed copy by statsmodels."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from miwae.errors import DataError, SettingsError
+from miwae.pooling._checks import checked_fit
+from miwae.pooling._copy_frames import REMEDY
+
+__all__ = ["Model", "fit_columns", "fit_formula", "is_estimator", "least_squares", "read_model"]
+
+# Given the columns that a model uses and its response, the completed copies as pandas frames.
+Copies: TypeAlias = Callable[[set[str], str], Iterator[Any]]
+
+
+class Model(NamedTuple):
+    """A model that statsmodels can fit.
+
+    Attributes:
+        make: makes a statsmodels model from response and features, or from a formula.
+        intercept: whether it has an intercept.
+        binary: whether the response must have two values, which become 0 and 1.
+    """
+
+    make: Any
+    intercept: bool = True
+    binary: bool = False
+
+
+def is_estimator(model: Any) -> bool:
+    """Whether it is an estimator of scikit-learn, or a class of estimators."""
+    from sklearn.base import BaseEstimator
+
+    return issubclass(model if isinstance(model, type) else type(model), BaseEstimator)
+
+
+def least_squares() -> Model:
+    """Ordinary least squares."""
+    return Model(_statsmodels().OLS)
+
+
+def read_model(model: Any) -> Model:
+    """The model to fit with statsmodels.
+
+    Args:
+        model: an estimator of scikit-learn, a model class of statsmodels, a function of its
+            formula interface, or another callable that makes such a model.
+    """
+    sm = _statsmodels()
+    if not is_estimator(model) and callable(model):
+        return Model(model)
+    from sklearn.linear_model import LinearRegression, LogisticRegression
+
+    # Subclasses, such as LogisticRegressionCV, are other estimators with other errors.
+    if type(model) is LinearRegression and not model.positive:
+        return Model(sm.OLS, model.fit_intercept)
+    if type(model) is LogisticRegression and _is_plain(model):
+        return Model(sm.Logit, model.fit_intercept, binary=True)
+    raise SettingsError(
+        f"{model!r} gives no standard errors that Rubin's rules could use. LinearRegression() and "
+        f"LogisticRegression(C=np.inf), without penalty and class weights, do. {REMEDY}"
+    )
+
+
+def _statsmodels() -> Any:
+    try:
+        import formulaic  # noqa: F401
+        import statsmodels.api
+    except ModuleNotFoundError as error:
+        message = f'fitting models needs {error.name}: pip install "miwae[stats]"'
+        raise SettingsError(message) from error
+    return statsmodels.api
+
+
+def _is_plain(model: Any) -> bool:
+    """Whether a logistic regression has neither penalty nor class weights."""
+    # Until scikit-learn 1.7 no penalty was `penalty=None`; since 1.8 it is an infinite C.
+    unpenalised = getattr(model, "penalty", "l2") is None or np.isinf(model.C)
+    return bool(unpenalised) and model.class_weight is None
+
+
+def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str) -> list[Any]:
+    """The results of a model given by a formula, for each copy.
+
+    Args:
+        copies: the completed copies.
+        names: of all their columns.
+        model: its `make` takes a formula and `data`, or has a method `from_formula` that does.
+        formula: as statsmodels reads it, with numpy as `np`.
+    """
+    if not model.intercept:
+        raise SettingsError("a formula without intercept ends in ` - 1`: write it so")
+    make = getattr(model.make, "from_formula", model.make)
+    # A name before a parenthesis is a function, as in C(sex).
+    used = {n for n in names if re.search(rf"(?<!\w){re.escape(n)}(?![\w(])", formula)}
+    results = []
+    for number, frame in enumerate(copies(used, formula.partition("~")[0].strip()), 1):
+        try:
+            made = make(formula, data=frame)
+        except Exception as error:  # each formula engine has its own
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise SettingsError(
+                f"statsmodels cannot use {formula!r} with copy {number}: {reason}. Formulas can "
+                f"use the columns {', '.join(frame)}, and numpy as np. {REMEDY}"
+            ) from error
+        lost = len(frame) - len(made.endog)
+        if lost:
+            raise DataError(f"{formula!r} has no value in {lost} rows of copy {number}")
+        results.append(checked_fit(made, frame[sorted(used)], number))
+    return results
+
+
+def fit_columns(copies: Copies, model: Model, target: str, features: Sequence[str]) -> list[Any]:
+    """The results of a model of one column given others, for each copy.
+
+    Args:
+        copies: the completed copies.
+        model: its `make` takes the response and a frame of features.
+        target: name of the response.
+        features: names of the features.
+    """
+    if not features and not model.intercept:
+        raise SettingsError("there are neither features nor an intercept to estimate")
+    make = model.make
+    if getattr(make, "__name__", None) == "from_formula":  # as smf.ols, a method of sm.OLS
+        make = make.__self__
+    results = []
+    for number, frame in enumerate(copies({target, *features}, target), 1):
+        response = _response(frame[target], model, number)
+        made = make(response, _design(frame, features, intercept=model.intercept))
+        results.append(checked_fit(made, frame[list(features)], number))
+    return results
+
+
+def _response(values: Any, model: Model, number: int) -> Any:
+    """The response as numbers."""
+    if values.dtype == "category" or (model.binary and values.nunique() != 2):
+        needed = "two" if model.binary else "numbers, booleans or two"
+        raise DataError(
+            f"the target {values.name!r} has {values.nunique()} distinct values in copy {number}: "
+            f"the model needs {needed}. {REMEDY}"
+        )
+    return (values == values.max() if model.binary else values).astype(float)
+
+
+def _design(frame: Any, features: Sequence[str], *, intercept: bool) -> Any:
+    """Numbers as they are, and a flag for each level of a category but the first.
+
+    Args:
+        frame: a completed copy.
+        features: names of its columns.
+        intercept: whether there is a column of ones.
+    """
+    import pandas as pd
+    from formulaic import SimpleFormula
+    from formulaic.parser.types import Factor, Term
+
+    factors = [Factor("1", eval_method="literal")] if intercept else []
+    factors += [Factor(name, eval_method="lookup") for name in features]
+    matrix = SimpleFormula([Term([factor]) for factor in factors]).get_model_matrix(frame)
+    return pd.DataFrame(np.asarray(matrix, float), columns=list(matrix.columns))
