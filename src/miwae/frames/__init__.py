@@ -1,0 +1,32 @@
+"""Tables of pandas, polars, pyarrow and numpy, read as columns and completed in their own form.
+
+Plain functions of the user's own frame, none of which changes it. Types are understood by narwhals
+where it keeps every bit, and by the library itself where it does not. No library of frames is
+imported that the user has not imported.
+"""
+
+from miwae.frames._checks import checked, is_frame, names
+from miwae.frames._frame import (
+    columns,
+    completed,
+    keep,
+    n_rows,
+    renamed,
+    stacked,
+    to_library,
+    with_columns,
+)
+
+__all__ = [
+    "checked",
+    "columns",
+    "completed",
+    "is_frame",
+    "keep",
+    "n_rows",
+    "names",
+    "renamed",
+    "stacked",
+    "to_library",
+    "with_columns",
+]

@@ -1,0 +1,110 @@
+"""Which tables are read, and what to do about those that are not."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from miwae.columns import check_names
+from miwae.errors import DataError
+
+__all__ = ["CellsByColumn", "Library", "checked", "is_frame", "library_of", "names"]
+
+Library: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
+
+# Cells by position of the column. That the values are `Cells` is not written, or checks of types
+# at run time would ask for one of them, which can be expensive to compute.
+CellsByColumn: TypeAlias = Mapping[int, Any]
+
+FRAMES: dict[Library, str] = {
+    "numpy": "ndarray",
+    "pandas": "DataFrame",
+    "polars": "DataFrame",
+    "pyarrow": "Table",
+}
+
+# What people pass instead of a table, and what to do about it.
+REMEDIES: dict[tuple[str, str], str] = {
+    ("pandas", "Series"): "pass series.to_frame()",
+    ("polars", "LazyFrame"): "pass frame.collect()",
+    ("polars", "Series"): "pass series.to_frame()",
+    ("pyarrow", "RecordBatch"): "pass pyarrow.Table.from_batches([batch])",
+    ("scipy.sparse", "sparray"): "pass array.toarray()",
+    ("scipy.sparse", "spmatrix"): "pass matrix.toarray()",
+}
+
+
+def is_frame(x: Any) -> bool:
+    """Whether it is a table of some library, also of one that is not read.
+
+    Everything else (arrays, lists of lists) is something that scikit-learn makes an array of.
+    """
+    if isinstance(x, Mapping):
+        return True
+    # In this order: to name the columns of a lazy frame can be expensive.
+    return any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
+
+
+def checked(frame: Any) -> Any:
+    """The same frame, if it is one that is read; a matrix of numpy as an array.
+
+    Raises:
+        DataError: says what to pass instead, or which columns have the same name.
+    """
+    names(frame)
+    return np.asarray(frame) if isinstance(frame, np.ndarray) else frame
+
+
+def names(frame: Any) -> tuple[str, ...]:
+    """The labels of the columns as text; x0, x1, ... for arrays.
+
+    Raises:
+        DataError: if two are the same, or the frame is not one that is read.
+    """
+    library = library_of(frame)
+    if library == "numpy":
+        return tuple(f"x{position}" for position in range(frame.shape[1]))
+    labels = frame.column_names if library == "pyarrow" else frame.columns
+    found = tuple(str(label) for label in labels)
+    check_names(found)
+    return found
+
+
+def library_of(frame: Any) -> Library:
+    """The library of a frame, which somebody has imported if there is such a frame.
+
+    Raises:
+        DataError: if it is no frame that is read; says what to pass instead.
+    """
+    for library, name in FRAMES.items():
+        if _is(frame, library, name):
+            if library == "numpy":
+                _check_array(frame)
+            return library
+    cls = type(frame)
+    remedy = "pass a pandas or polars DataFrame (often frame.to_pandas()), a pyarrow Table, or "
+    remedy += "a numpy array of two axes"
+    for (library, name), special in REMEDIES.items():
+        if _is(frame, library, name):
+            remedy = special
+    raise DataError(f"{cls.__module__}.{cls.__qualname__} is not a table that is read: {remedy}")
+
+
+def _is(frame: Any, library: str, name: str) -> bool:
+    cls = getattr(sys.modules.get(library), name, None)
+    return isinstance(cls, type) and isinstance(frame, cls)
+
+
+def _check_array(array: np.ndarray) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError("masked arrays are not read: pass array.filled(numpy.nan)")
+    if array.dtype.names is not None:
+        raise DataError("structured arrays are not read: pass pandas.DataFrame(array)")
+    if array.dtype.kind == "c":
+        raise DataError("Complex data not supported: pass real and imaginary parts as columns")
+    if array.ndim != 2:
+        raise DataError(
+            f"a table needs an array of 2 axes, not {array.ndim}: use reshape(-1, 1) for a "
+            "single column, reshape(1, -1) for a single row"
+        )

@@ -1,0 +1,188 @@
+"""What can be done with a frame of any of the four libraries; nothing is changed in place."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from jaxtyping import Bool, Int
+
+from miwae.columns import Cells, Column, check_names
+from miwae.frames._array import array_with_columns, completed_array, read_array
+from miwae.frames._arrow import filled_arrow, read_arrow
+from miwae.frames._checks import CellsByColumn, checked, library_of, names
+from miwae.frames._pandas import completed_pandas, pandas_with_columns, read_pandas
+from miwae.frames._series import read_series, values_for, with_type
+
+__all__ = [
+    "columns",
+    "completed",
+    "keep",
+    "n_rows",
+    "renamed",
+    "stacked",
+    "to_library",
+    "with_columns",
+]
+
+READERS = {
+    "numpy": read_array,
+    "pandas": read_pandas,
+    "polars": read_series,
+    "pyarrow": read_arrow,
+}
+
+
+def n_rows(frame: Any) -> int:
+    """The number of rows."""
+    return checked(frame).shape[0]
+
+
+def columns(frame: Any, missing_values: tuple[Any, ...] = ()) -> list[Column]:
+    """The columns in neutral form; the memory of numpy's floats is not copied.
+
+    Args:
+        frame: a table of pandas, polars, pyarrow or numpy.
+        missing_values: values that count as missing besides the library's own (null, NaN, NaT,
+            None).
+    """
+    read, frame = READERS[library_of(frame)], checked(frame)
+    found = zip(_series(frame), names(frame), strict=True)
+    return [read(series, name, missing_values) for series, name in found]
+
+
+def _series(frame: Any) -> list[Any]:
+    """The columns as their library has them."""
+    if isinstance(frame, np.ndarray):
+        return list(frame.T)
+    series = nw.from_native(frame, eager_only=True).iter_columns()
+    return [one.to_native() for one in series]
+
+
+def completed(frame: Any, cells: CellsByColumn) -> Any:
+    """A copy with some cells replaced: all others bit for bit, with the same types and labels.
+
+    A column without any value, of the type that its library gives to nothing, gets a type for
+    cells of its storage.
+
+    Args:
+        frame: a table of pandas, polars, pyarrow or numpy.
+        cells: `Cells` by position of the column. Each is asked for once, one after the other.
+
+    Raises:
+        DataError: if a value does not fit the type of its column.
+    """
+    library, frame, labels = library_of(frame), checked(frame), names(frame)
+    if library == "numpy":
+        return completed_array(frame, cells)
+    if library == "pandas":
+        return completed_pandas(frame, cells, labels)
+    out = frame.clone() if library == "polars" else frame
+    for position, part in cells.items():
+        if library == "polars":
+            out.replace_column(position, _filled_polars(frame.to_series(position), part))
+        else:
+            filled = filled_arrow(frame.column(position), part, labels[position])
+            field = frame.schema.field(position).with_type(filled.type)
+            out = out.set_column(position, field, filled)
+    return out
+
+
+def _filled_polars(series: Any, cells: Cells) -> Any:
+    """Taken from the old values and the new ones below them, which copies any type exactly."""
+    import polars as pl
+
+    series = with_type(series, cells)
+    values = pl.Series(values_for(series, cells, series.name), dtype=series.dtype)
+    order = np.arange(len(series))
+    order[cells.rows] = len(series) + np.arange(len(cells.rows))
+    return pl.concat([series, values]).gather(order)
+
+
+def with_columns(
+    frame: Any,
+    columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]],
+    *,
+    first: bool,
+) -> Any:
+    """With further columns of flags or integers, before all others or after them.
+
+    Raises:
+        DataError: if a name is there already; arrays have no names.
+    """
+    library, frame = library_of(frame), checked(frame)
+    if library == "numpy":
+        return array_with_columns(frame, columns, first=first)
+    check_names([*names(frame), *columns])
+    if library == "pandas":
+        return pandas_with_columns(frame, columns, first=first)
+    place, out = 0 if first else frame.shape[1], frame
+    if library == "polars":
+        import polars as pl
+
+        out = frame.clone()
+        for offset, (name, values) in enumerate(columns.items()):
+            out = out.insert_column(place + offset, pl.Series(name, values))
+        return out
+    import pyarrow as pa
+
+    for offset, (name, values) in enumerate(columns.items()):
+        out = out.add_column(place + offset, name, pa.array(values))
+    return out
+
+
+def keep(frame: Any, positions: Sequence[int]) -> Any:
+    """Only some of the columns, in this order."""
+    library, frame = library_of(frame), checked(frame)
+    if library == "numpy":
+        return frame[:, list(positions)]
+    if not positions:
+        return _without_columns(frame, n_rows(frame))
+    return nw.from_native(frame, eager_only=True)[:, list(positions)].to_native()
+
+
+def _without_columns(frame: Any, length: int) -> Any:
+    """A frame of this length, which narwhals would forget."""
+    library = library_of(frame)
+    if library == "pandas":
+        return frame.iloc[:length, :0]
+    if library == "polars":
+        import polars as pl
+
+        return pl.DataFrame(height=length)
+    import pyarrow as pa
+
+    return pa.table({"rows": pa.nulls(length)}).select([])
+
+
+def renamed(frame: Any, names: Sequence[str]) -> Any:
+    """With these names, where some labels are not text; labels of several levels stay."""
+    if library_of(frame) != "pandas":
+        return frame
+    labels = frame.columns
+    if labels.nlevels > 1 or all(isinstance(label, str) for label in labels):
+        return frame
+    return frame.set_axis(names, axis=1).rename_axis(columns=labels.name)
+
+
+def stacked(frames: Sequence[Any]) -> Any:
+    """Frames of the same columns, one below the other; rows of pandas are numbered from 0."""
+    library = library_of(frames[0])
+    if library == "numpy":
+        return np.concatenate(frames)
+    if library == "pandas":
+        import pandas as pd
+
+        return pd.concat(frames, ignore_index=True)
+    if not frames[0].shape[1]:
+        return _without_columns(frames[0], sum(map(n_rows, frames)))
+    parts = [nw.from_native(frame, eager_only=True) for frame in frames]
+    return nw.concat(parts, how="vertical").to_native()
+
+
+def to_library(frame: Any, library: Literal["pandas", "polars"]) -> Any:
+    """The frame in another library, with the types that are usual there; arrays stay arrays."""
+    if library_of(frame) == "numpy":
+        return frame
+    wide = nw.from_native(frame, eager_only=True)
+    return wide.to_pandas() if library == "pandas" else wide.to_polars()

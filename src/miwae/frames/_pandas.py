@@ -1,0 +1,181 @@
+"""Tables of pandas: index and labels of any kind, and columns of numpy, pyarrow and its own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from miwae.columns import TIMES, Cells, Column, as_codes, cannot_fill, coded_column
+from miwae.errors import DataError
+from miwae.frames._array import filled_array, read_array
+from miwae.frames._arrow import filled_arrow, read_arrow
+from miwae.frames._checks import CellsByColumn
+from miwae.frames._series import read_series, values_for
+
+__all__ = ["completed_pandas", "pandas_with_columns", "read_pandas"]
+
+# Columns replaced one by one are stored one by one, and so is what is left between them. Of more
+# than 100 such pieces pandas warns whoever adds another column.
+MOST_APART = 45
+
+
+def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Column:
+    """A column in neutral form."""
+    import pandas as pd
+
+    dtype, label = series.dtype, str(series.dtype)
+    if isinstance(dtype, np.dtype):
+        column = read_array(series.to_numpy(), name, missing_values)
+        # Pandas makes floats of columns without any value.
+        return column if dtype.kind != "f" or column.n_observed else replace(column, typed=False)
+    if isinstance(dtype, pd.SparseDtype):
+        dense = read_pandas(series.sparse.to_dense(), name, missing_values)
+        return replace(dense, dtype=label, typed=True)
+    if isinstance(dtype, pd.ArrowDtype):
+        return read_arrow(_chunked(series), name, missing_values, label)
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes, levels = series.cat.codes.to_numpy(), dtype.categories.tolist()
+        ordered = bool(dtype.ordered)
+        return coded_column(
+            name, "category", codes, levels, missing_values, ordered=ordered, dtype=label
+        )
+    return read_series(series, name, missing_values)
+
+
+def _chunked(series: Any) -> Any:
+    """The data of a column that pyarrow holds."""
+    import pyarrow as pa
+
+    data = series.array.__arrow_array__()
+    return data if isinstance(data, pa.ChunkedArray) else pa.chunked_array([data])
+
+
+def completed_pandas(frame: Any, cells: CellsByColumn, names: Sequence[str]) -> Any:
+    """A copy with some cells replaced, and the same index, labels, types and attributes."""
+    import pandas as pd
+
+    # From version 3 on, pandas copies what two frames have in common when one is written to.
+    deep = len(cells) > MOST_APART or int(pd.__version__.partition(".")[0]) < 3
+    out = frame.copy(deep=deep)
+    for position, part in cells.items():
+        own = frame.iloc[:, position]
+        filled = _filled(_with_type(own, part, names[position]), part, names[position])
+        if isinstance(filled, np.ndarray) and filled.dtype == own.dtype:
+            out.iloc[:, position] = filled  # in the memory of the copy
+        else:
+            # The type is named, or objects that are all text would become text.
+            out.isetitem(position, pd.Series(filled, index=frame.index, dtype=filled.dtype))
+    return out
+
+
+def _with_type(series: Any, cells: Cells, name: str) -> Any:
+    """The column with the type that cells of this storage have, if it has no value and no type.
+
+    Floats can be such a column; objects can hold everything, but are no good type for instants.
+    """
+    import pandas as pd
+
+    kind = series.dtype.kind if isinstance(series.dtype, np.dtype) else ""
+    dtype = _type_for(cells)
+    if dtype is None or not (kind == "f" or (kind == "O" and cells.storage == "time")):
+        return series
+    if pd.isna(np.delete(series.to_numpy(), cells.rows)).all():
+        return pd.Series([None] * len(series), index=series.index, dtype=dtype)
+    if kind == "f" and cells.storage in TIMES:
+        raise cannot_fill(name, str(series.dtype))
+    return series
+
+
+def _type_for(cells: Cells) -> Any:
+    """The type of this version of pandas for such values, None for numbers and flags."""
+    import pandas as pd
+
+    if cells.storage in ("text", "category"):
+        words = {isinstance(value, str) for value in cells.levels or cells.values.tolist()}
+        # Text is of type str, or object; categories can be numbers.
+        return pd.Series(["a"]).dtype if words == {True} else object if True in words else None
+    examples = {"time": pd.Timestamp(0), "duration": pd.Timedelta(0)}
+    if cells.storage in examples:
+        return pd.Series([examples[cells.storage]]).dtype
+    return object if cells.storage == "clock" else None
+
+
+def _filled(series: Any, cells: Cells, name: str) -> Any:
+    """An array of the same type with some cells replaced."""
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype):
+        return filled_array(series.to_numpy(), cells, name)
+    if isinstance(dtype, pd.SparseDtype):
+        return _filled_sparse(series, cells, name)
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.arrays.ArrowExtensionArray(filled_arrow(_chunked(series), cells, name))
+    if isinstance(dtype, pd.CategoricalDtype):
+        dtype = _with_levels(dtype, cells)
+        codes = series.cat.codes.to_numpy().astype(np.int64)
+        codes[cells.rows] = as_codes(cells.values, dtype.categories.tolist(), name)
+        return pd.Categorical.from_codes(codes, dtype=dtype)
+    values, array = values_for(series, cells, name), series.array.copy()
+    zoned = isinstance(dtype, pd.DatetimeTZDtype)
+    array[cells.rows] = (
+        pd.DatetimeIndex(values).tz_localize("UTC") if zoned else pd.array(values, dtype=dtype)
+    )
+    return array
+
+
+def _with_levels(dtype: Any, cells: Cells) -> Any:
+    """With the levels that were learned after those of a few rows that happened to lack some.
+
+    All of them, so that the type does not depend on which of them is drawn. Where levels have an
+    order, it is not known where others belong.
+    """
+    import pandas as pd
+
+    known = dtype.categories.tolist()
+    lacking = [level for level in cells.levels if level not in known]
+    if dtype.ordered or not lacking:
+        return dtype
+    try:
+        more = pd.Index(lacking, dtype=dtype.categories.dtype if known else None)
+    except (TypeError, ValueError):  # words beside numbers: refused if one of them is drawn
+        return dtype
+    return pd.CategoricalDtype(dtype.categories.append(more))
+
+
+def _filled_sparse(series: Any, cells: Cells, name: str) -> Any:
+    import pandas as pd
+
+    dense = _filled(series.sparse.to_dense(), cells, name)
+    try:
+        return pd.Series(dense).astype(series.dtype).array
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"column {name!r} of type {series.dtype} cannot be filled: make it dense by "
+            "Series.sparse.to_dense()"
+        ) from error
+
+
+def pandas_with_columns(
+    frame: Any,
+    columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]],
+    *,
+    first: bool,
+) -> Any:
+    """With further columns; of labels of several levels, their name is the first."""
+    import pandas as pd
+
+    if not columns:
+        return frame.copy()
+    further = pd.DataFrame(dict(columns), index=frame.index)
+    if frame.columns.nlevels > 1:
+        blank = ("",) * (frame.columns.nlevels - 1)
+        labels = [(name, *blank) for name in columns]
+        further.columns = pd.MultiIndex.from_tuples(labels, names=frame.columns.names)
+    # At once: columns that are inserted one by one are stored one by one.
+    out = pd.concat([further, frame] if first else [frame, further], axis=1)
+    out.columns = out.columns.set_names(frame.columns.names)
+    out.attrs = dict(frame.attrs)
+    return out
