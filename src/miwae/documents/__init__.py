@@ -1,0 +1,36 @@
+"""Files as documents that are patched: only the given cells differ from what was read.
+
+The way of a file is
+
+    document = open_document("in.csv")
+    reading = document.read(marks, like)        # reading.columns: a Column for each
+    write(reading, "out.csv", cells)            # cells: imputed values by position of the column
+
+All three are pure functions of their arguments: the same patch gives the same bytes, whatever was
+called before. Text and Excel files need no pyarrow.
+"""
+
+from miwae.documents._document import DEFAULT_NA, Document, Family, Known, Patch, Reading
+from miwae.documents._files import (
+    open_document,
+    require_writable,
+    write,
+    write_frame,
+    write_long,
+)
+from miwae.documents._frame import Frame
+
+__all__ = [
+    "DEFAULT_NA",
+    "Document",
+    "Family",
+    "Frame",
+    "Known",
+    "Patch",
+    "Reading",
+    "open_document",
+    "require_writable",
+    "write",
+    "write_frame",
+    "write_long",
+]

@@ -1,0 +1,75 @@
+"""Parquet and Feather files: typed tables, which `miwae.frames` reads and completes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from miwae.documents._document import Document, Family, Known, Patch, Reading
+from miwae.documents._frame import Frame, arrow_bytes, pyarrow_or_error
+from miwae.errors import DataError
+
+__all__ = ["ArrowDocument", "open_arrow"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArrowDocument(Document):
+    """A Parquet or Feather file.
+
+    Attributes:
+        table: of pyarrow.
+        suffix: ".parquet" or ".feather".
+    """
+
+    family: ClassVar[Family] = "arrow"
+
+    table: Any
+    suffix: str
+
+    def read(
+        self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None
+    ) -> "ArrowReading":
+        from miwae import frames
+
+        columns = frames.columns(self.table, tuple(marks))
+        return ArrowReading(columns=tuple(columns), document=self)
+
+    def head(self) -> Frame:
+        return Frame(self.names, tuple(self.table.slice(0, 1).columns))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ArrowReading(Reading):
+    """The columns of a Parquet or Feather file."""
+
+    document: ArrowDocument
+
+    def patched(self, cells: Patch, suffix: str = "") -> memoryview:
+        return arrow_bytes(self._completed(cells), suffix or self.document.suffix)
+
+    def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
+        return Frame(self.document.names, tuple(self._completed(cells).columns))
+
+    def _completed(self, cells: Patch) -> Any:
+        from miwae import frames
+
+        return frames.completed(self.document.table, cells)
+
+
+def open_arrow(content: bytes, suffix: str) -> ArrowDocument:
+    """Open the content of a .parquet file, or of a .feather or .arrow file."""
+    pa = pyarrow_or_error()
+    suffix = suffix if suffix == ".parquet" else ".feather"
+    try:
+        if suffix == ".parquet":
+            from pyarrow import parquet
+
+            table = parquet.ParquetFile(pa.BufferReader(content)).read()
+        else:
+            from pyarrow import feather
+
+            table = feather.read_table(pa.BufferReader(content))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"this is not a {suffix[1:]} file: {error}") from error
+    return ArrowDocument(
+        names=tuple(table.column_names), n_rows=table.num_rows, table=table, suffix=suffix
+    )

@@ -1,0 +1,115 @@
+"""What every file format offers: columns in neutral form, and a copy with some cells replaced."""
+
+import abc
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool
+
+from miwae.columns import Cells, Column
+from miwae.documents._frame import Frame
+
+__all__ = ["DEFAULT_NA", "Document", "Family", "Known", "Patch", "Reading"]
+
+DEFAULT_NA = (
+    *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"),
+    *("?", ".", "-", "#N/A", "#NA", "<NA>", "NaT"),
+)
+
+Family: TypeAlias = Literal["text", "excel", "arrow"]
+
+# Imputed cells by position of their column.
+Patch: TypeAlias = Mapping[int, Cells]
+
+
+@runtime_checkable
+class Known(Protocol):
+    """What was learned about a column from another file; a `Column` is one."""
+
+    @property
+    def storage(self) -> str:
+        """What the column holds, as in `Column`."""
+        ...
+
+    @property
+    def example(self) -> str:
+        """A cell that shows the format of the column; empty if there is none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Document(abc.ABC):
+    """A file that has been opened: a value that nothing changes.
+
+    Attributes:
+        family: of formats: "text", "excel", or "arrow" for Parquet and Feather.
+        names: of the columns.
+        n_rows: without the names.
+        n_comments: lines above the names of a text that are kept but not read.
+    """
+
+    family: ClassVar[Family]
+
+    names: tuple[str, ...]
+    n_rows: int
+    n_comments: int = 0
+
+    @abc.abstractmethod
+    def read(self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None) -> "Reading":
+        """Understand the cells: parse each column once.
+
+        Args:
+            marks: further values that mean missing.
+            like: what was learned about each column, for cells that do not show what they are:
+                dates whose day and month could be swapped, zip codes without leading zeros,
+                columns without values.
+        """
+
+    def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
+        """The cells of a column that are never overwritten, by what they are, in words."""
+        return {}
+
+    def head(self) -> Frame:
+        """The columns whose types other formats may not have, with one row."""
+        return Frame((), ())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading(abc.ABC):
+    """A document and what its cells mean, with all that is needed to write other cells.
+
+    Attributes:
+        document: that was read.
+        columns: in neutral form.
+        ambiguous: names of columns of dates whose day and month could be swapped, and were read as
+            in `like`.
+    """
+
+    document: Document
+    columns: tuple[Column, ...]
+    ambiguous: tuple[str, ...] = ()
+
+    @abc.abstractmethod
+    def patched(self, cells: Patch, suffix: str = "") -> bytes | memoryview:
+        """The content of the file with some cells replaced, and all others as they were.
+
+        Args:
+            cells: the new ones.
+            suffix: of the new file, which decides between formats of one family: tabs in .tsv,
+                .parquet or .feather. Empty for the format of the document.
+        """
+
+    @abc.abstractmethod
+    def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
+        """The table with some cells replaced, as a plain frame.
+
+        Args:
+            cells: the new ones.
+            as_text: cells of text files as they are written, instead of the values they stand for.
+        """
+
+    def missing_words(self) -> dict[str, int] | None:
+        """How often each word of a text was taken as missing, the most frequent first."""
+        return None

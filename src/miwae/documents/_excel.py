@@ -1,0 +1,267 @@
+"""Excel files, in which only empty cells of the first sheet are filled and all else stays."""
+
+import datetime
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool
+
+from miwae.columns import Cells, check_names, filled_objects, read_objects
+from miwae.documents._document import DEFAULT_NA, Document, Family, Known, Patch, Reading
+from miwae.documents._frame import Frame, objects_of
+from miwae.errors import DataError
+
+__all__ = ["ExcelDocument", "open_excel", "openpyxl_or_error", "workbook_bytes"]
+
+_MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
+_DAY = 86400.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExcelDocument(Document):
+    """The first sheet of a workbook: names in its first row, one column below each.
+
+    Attributes:
+        content: of the file.
+        cells: of each column, None where empty.
+        top: the row of the first cell below the header, counted from 1 as in Excel.
+        left: the column of the first cell.
+        formulas: for each column, where they are.
+        merged: for each column, the cells that are merged into others.
+    """
+
+    family: ClassVar[Family] = "excel"
+
+    content: bytes
+    cells: tuple[np.ndarray, ...]
+    top: int
+    left: int
+    formulas: tuple[Bool[np.ndarray, " N"], ...]
+    merged: tuple[Bool[np.ndarray, " N"], ...]
+
+    def read(
+        self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None
+    ) -> "ExcelReading":
+        missing = tuple(marks)
+        pairs = zip(self.cells, self.names, strict=True)
+        columns = tuple(read_objects(cells, name, missing, "Excel") for cells, name in pairs)
+        return ExcelReading(document=self, columns=columns)
+
+    def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
+        return {
+            "formulas": self.formulas[position],
+            "parts of merged cells": self.merged[position],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExcelReading(Reading):
+    """The columns of the first sheet of a workbook."""
+
+    document: ExcelDocument
+
+    def patched(self, cells: Patch, suffix: str = "") -> bytes:
+        document = self.document
+        book = openpyxl_or_error().load_workbook(io.BytesIO(document.content))
+        sheet = book.worksheets[0]
+        for position, given in cells.items():
+            new = self._writable(position, given)
+            values = self._filled(position, new)
+            shown = self._number_format(sheet, position, new)
+            for row in new.rows.tolist():
+                cell = sheet.cell(document.top + row, document.left + position)
+                if cell.number_format == "General":
+                    cell.number_format = shown
+                cell.value = _for_excel(values[row])
+        return _saved(book)
+
+    def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
+        columns = list(self.document.cells)
+        for position, new in cells.items():
+            columns[position] = self._filled(position, self._writable(position, new))
+        return Frame(self.document.names, tuple(columns))
+
+    def _writable(self, position: int, new: Cells) -> Cells:
+        """Without formulas and merged cells, and with times as precise as those of the column."""
+        free = np.ones(len(new.rows), bool)
+        for fixed in self.document.fixed(position).values():
+            free &= ~fixed[new.rows]
+        values = new.values[free]
+        cells = self.document.cells[position]
+        times = [value for value in cells if isinstance(value, datetime.datetime)]
+        if times and values.dtype != object:
+            days = all(value.time() == datetime.time() for value in times)
+            unit = _DAY if days else 1.0
+            values = np.rint(values / unit) * unit
+        return replace(new, rows=new.rows[free], values=values)
+
+    def _filled(self, position: int, new: Cells) -> np.ndarray:
+        return filled_objects(self.document.cells[position], new, self.document.names[position])
+
+    def _number_format(self, sheet: Any, position: int, new: Cells) -> str:
+        """How the first cell that has a value and keeps it is shown."""
+        document, replaced = self.document, set(new.rows.tolist())
+        for row, value in enumerate(document.cells[position]):
+            if value is not None and row not in replaced:
+                return sheet.cell(document.top + row, document.left + position).number_format
+        return "General"
+
+
+def openpyxl_or_error() -> Any:
+    """The library, or an error that says how to install it."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise DataError("Excel files need openpyxl: pip install 'miwae[excel]'") from None
+    return openpyxl
+
+
+def _saved(book: Any) -> bytes:
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def workbook_bytes(frame: Frame) -> bytes:
+    """A workbook with a single sheet of values."""
+    columns = [objects_of(column) for column in frame.columns]
+    n_rows = len(columns[0]) if columns else 0
+    if n_rows >= _MOST_ROWS or len(columns) > _MOST_COLUMNS:
+        raise DataError(
+            f"{n_rows} rows of {len(columns)} columns do not fit on a sheet of Excel: write "
+            "Parquet or CSV"
+        )
+    book = openpyxl_or_error().Workbook()
+    sheet = book.worksheets[0]
+    sheet.append(frame.names)
+    for row in zip(*columns, strict=True):
+        sheet.append([_for_excel(value) for value in row])
+    return _saved(book)
+
+
+def _for_excel(value: Any) -> Any:
+    """A Python object as a sheet can hold it."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float | np.floating | np.integer | np.bool_ | Decimal):
+        number = value.item() if isinstance(value, np.generic) else value
+        if isinstance(number, int):
+            return number
+        if math.isinf(number):
+            raise DataError(f"Excel has no {number}")
+        return None if math.isnan(number) else number
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        # Sheets have no time zones: in UTC, all instants can be compared.
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
+        return value
+    raise DataError(f"Excel has no cells for {type(value).__name__}, such as {value!r}")
+
+
+def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> ExcelDocument:
+    """Open the first sheet of a workbook.
+
+    Args:
+        content: of an .xlsx file.
+        na_words: texts that mean missing.
+
+    Raises:
+        DataError: it is no workbook, its first sheet is empty, two columns have the same name, or
+            its formulas have never been calculated.
+    """
+    openpyxl = openpyxl_or_error()
+    try:
+        shown, stored = (
+            openpyxl.load_workbook(io.BytesIO(content), data_only=values).worksheets[0]
+            for values in (True, False)
+        )
+    except Exception as error:  # openpyxl raises what its zip and XML readers raise
+        raise DataError(f"this is not an Excel workbook (.xlsx): {error}") from error
+    top, left, header = _header(shown)
+    names = tuple(
+        f"column_{place}" if name is None else str(name).strip()
+        for place, name in enumerate(header, start=1)
+    )
+    check_names(names)
+    area = {"min_col": left, "max_col": left + len(names) - 1, "min_row": top + 1}
+    formulas = _without_blank_end(stored.iter_rows(**area))
+    values = [row for row, _ in zip(shown.iter_rows(**area), formulas, strict=False)]
+    _refuse_uncalculated(values, formulas)
+    words = frozenset(na_words)
+    width = len(names)
+    return ExcelDocument(
+        names=names,
+        n_rows=len(formulas),
+        content=content,
+        cells=_by_column([[_value(cell, words) for cell in row] for row in values], width, object),
+        top=top + 1,
+        left=left,
+        formulas=_by_column(
+            [[_is_formula(cell) for cell in row] for row in formulas], width, bool
+        ),
+        merged=_by_column([[_is_merged(cell) for cell in row] for row in formulas], width, bool),
+    )
+
+
+def _header(sheet: Any) -> tuple[int, int, list[Any]]:
+    """The row and column of the first name, and the cells from the first name to the last."""
+    for row in sheet.iter_rows():
+        used = [cell for cell in row if cell.value is not None]
+        if used:
+            left, right = used[0].column, used[-1].column
+            names = [sheet.cell(used[0].row, j).value for j in range(left, right + 1)]
+            return used[0].row, left, names
+    raise DataError("the first sheet is empty")
+
+
+def _without_blank_end(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
+    kept = list(rows)
+    while kept and all(cell.value is None for cell in kept[-1]):
+        kept.pop()
+    return kept
+
+
+def _by_column(rows: Sequence[Sequence[Any]], width: int, dtype: type) -> tuple[np.ndarray, ...]:
+    table = np.empty((len(rows), width), dtype=dtype)
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            table[i, j] = value
+    return tuple(table.T.copy())
+
+
+def _is_formula(cell: Any) -> bool:
+    return cell.data_type == "f"
+
+
+def _is_merged(cell: Any) -> bool:
+    """Whether a cell is part of a merged area, but not the first cell, which has the value."""
+    return type(cell).__name__ == "MergedCell"
+
+
+def _value(cell: Any, na_words: frozenset[str]) -> Any:
+    """The value of a cell; None for #N/A and other errors, and for words that mean missing."""
+    if cell.data_type == "e":
+        return None
+    if isinstance(cell.value, str) and cell.value.strip() in na_words:
+        return None
+    return cell.value
+
+
+def _refuse_uncalculated(shown: Sequence[Any], stored: Sequence[Any]) -> None:
+    """Formulas without any stored result were written by a program that cannot calculate."""
+    pairs = [
+        (value, cell)
+        for values, cells in zip(shown, stored, strict=True)
+        for value, cell in zip(values, cells, strict=True)
+        if _is_formula(cell)
+    ]
+    if pairs and all(value.value is None for value, _ in pairs):
+        raise DataError(
+            f"formulas have no stored results (the first is {pairs[0][1].coordinate}): open the "
+            "file in Excel or LibreOffice and save it"
+        )

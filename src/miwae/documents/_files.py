@@ -1,0 +1,325 @@
+"""Files by their path: the format is known by the suffix, or by the content."""
+
+import csv
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import BinaryIO
+
+from miwae.atomic import require_directory, write_atomically
+from miwae.documents._arrow import open_arrow
+from miwae.documents._dialect import Dialect, inner_encoding
+from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
+from miwae.documents._excel import open_excel, openpyxl_or_error, workbook_bytes
+from miwae.documents._frame import (
+    Frame,
+    arrow_bytes,
+    arrow_table,
+    pyarrow_or_error,
+    stacked,
+    texts_of,
+)
+from miwae.documents._opening import open_text
+from miwae.documents._text import TextReading
+from miwae.errors import DataError, MiwaeError, SettingsError
+
+__all__ = ["open_document", "require_writable", "write", "write_frame", "write_long"]
+
+_FAMILIES: dict[str, Family] = {
+    ".csv": "text",
+    ".tsv": "text",
+    ".txt": "text",
+    ".parquet": "arrow",
+    ".feather": "arrow",
+    ".arrow": "arrow",
+    ".xlsx": "excel",
+}
+
+# Whoever opens one of these expects another format than text.
+_NOT_WRITTEN = frozenset({".xls", ".xlsb", ".xlsm", ".ods", ".json"})
+
+_GZIP = b"\x1f\x8b"
+_MAGIC = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".feather",
+    b"FEA1": ".feather",
+    b"PK\x03\x04": ".xlsx",
+}
+
+# The columns that say which copy and which row a line of the long format is, as in R's mice.
+_COPY, _ROW = ".imp", ".id"
+
+
+def open_document(
+    path: str,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    na_words: Iterable[str] = DEFAULT_NA,
+    header: bool = True,
+    date_orders: Mapping[str, str] | None = None,
+) -> Document:
+    """Open a file with a table.
+
+    Args:
+        path: of a .csv, .tsv, .txt, .parquet, .feather, .arrow or .xlsx file, also with .gz; `-`
+            for standard input. A file with another suffix is known by its content.
+        delimiter: between fields of text; None to find out.
+        encoding: of text; None to find out.
+        na_words: texts that mean missing, in text and Excel files.
+        header: whether the first record of text holds the names.
+        date_orders: "day-first" or "month-first" by name of a column of text, for dates such as
+            01/02/2024 that do not show which it is.
+
+    Raises:
+        DataError: the file cannot be read; the message names it and says what to do.
+        SettingsError: `header` or `date_orders` is given for a file that is not text.
+    """
+    content = _content(path)
+    suffix = "" if path == "-" else _suffix(path)
+    try:
+        content = _unpacked(content)
+        family, suffix = _recognised(suffix, content)
+        if family == "text":
+            if delimiter is None and suffix == ".tsv":
+                delimiter = "\t"
+            return open_text(
+                content,
+                delimiter=delimiter,
+                encoding=encoding,
+                na_words=na_words,
+                header=header,
+                date_orders=date_orders,
+            )
+        if not header:
+            raise SettingsError("files without names are text files: in others columns have names")
+        if date_orders:
+            raise SettingsError(
+                f"column {next(iter(date_orders))!r}: the order of day and month can be given for "
+                "text files only; store the column as dates"
+            )
+        if family == "excel":
+            return open_excel(content, na_words=na_words)
+        return open_arrow(content, suffix)
+    except DataError as error:
+        place = "standard input" if path == "-" else path
+        hint = "" if path == "-" or suffix in _FAMILIES else f" ({_supported()})"
+        raise DataError(f"{place}: {error}{hint}") from error
+
+
+def _recognised(suffix: str, content: bytes) -> tuple[Family, str]:
+    """The family and the suffix of a format, by its suffix if that is known."""
+    if suffix not in _FAMILIES:
+        suffix = next((s for magic, s in _MAGIC.items() if content.startswith(magic)), suffix)
+    return _FAMILIES.get(suffix, "text"), suffix
+
+
+def _suffix(path: str) -> str:
+    """The last suffix in lower case, without .gz."""
+    name = os.path.basename(path).lower().removesuffix(".gz")
+    return os.path.splitext(name)[1]
+
+
+def _supported() -> str:
+    return "the suffixes that are known are " + ", ".join(_FAMILIES) + ", each also with .gz"
+
+
+def _content(path: str) -> bytes:
+    """All bytes of a file, or of standard input."""
+    try:
+        if path == "-":
+            return sys.stdin.buffer.read()
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}: check the path and the directory") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a directory: name a file in it") from None
+    except PermissionError:
+        raise DataError(f"{path} may not be read: change its permissions") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _unpacked(content: bytes) -> bytes:
+    """Without gzip, which is known by its first bytes, whatever the file is called."""
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"the gzip file is damaged or cut off: {error}") from error
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def require_writable(document: Document | None, path: str) -> None:
+    """Find out, before long work, what would keep its result from being written.
+
+    Args:
+        document: that will be written; None for a plain frame.
+        path: of the new file.
+
+    Raises:
+        DataError: the format is unknown, needs a library that is not installed, or has no
+            counterpart for the type of a column.
+        MiwaeError: there is no such directory, or it may not be written to.
+    """
+    family = _family_to_write("text" if document is None else document.family, path)
+    if family == "arrow":
+        pyarrow_or_error()
+    if family == "excel":
+        openpyxl_or_error()
+    if document is not None and family != document.family:
+        _frame_bytes([document.head()], family, _suffix(path))
+    if path != "-":
+        require_directory(path)
+
+
+def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
+    """Write a document with some cells replaced to a file, which appears whole or not at all.
+
+    Args:
+        reading: of the document.
+        path: the suffix says which format, as for `open_document`; the table is converted if it is
+            another than that of the document. `-` is standard output.
+        cells: the new ones, by position of the column.
+
+    Raises:
+        DataError: a column cannot be written in this format, or the suffix is unknown.
+        MiwaeError: the system refused to write.
+    """
+    own = reading.document.family
+    family, suffix, new = _family_to_write(own, path), _suffix(path), cells or {}
+    if family == own:
+        _put(path, reading.patched(new, suffix if suffix in _FAMILIES else ""))
+    else:
+        _put(path, _frame_bytes([reading.frame(new)], family, suffix))
+
+
+def write_long(
+    reading: Reading, path: str, copies: Iterable[Patch], *, include_original: bool = True
+) -> None:
+    """Write completed copies of a document below each other, as R's mice exchanges them.
+
+    Two columns stand before all others: `.imp`, the number of the copy (0 for the original), and
+    `.id`, the number of the row from 1.
+
+    Args:
+        reading: of the document.
+        path: as for `write`.
+        copies: the cells of each copy.
+        include_original: whether the file starts with the original, as `mice::as.mids` needs it.
+
+    Raises:
+        DataError: a column is named `.imp` or `.id`; or as for `write`.
+    """
+    taken = {_COPY, _ROW} & set(reading.document.names)
+    if taken:
+        raise DataError(
+            f"the table has a column {', '.join(sorted(taken))} already, which the long format "
+            "needs for itself: rename it"
+        )
+    family = _family_to_write(reading.document.family, path)
+    as_text = family == "text"
+    ids = list(range(1, reading.document.n_rows + 1))
+
+    def frames() -> Iterator[Frame]:
+        for number, cells in enumerate([{}, *copies]):
+            if number or include_original:
+                frame = reading.frame(cells, as_text=as_text)
+                yield _numbered(frame, number, ids)
+
+    dialect = reading.dialect(_suffix(path)) if isinstance(reading, TextReading) else None
+    _put(path, _frame_bytes(frames(), family, _suffix(path), dialect))
+
+
+def _numbered(frame: Frame, number: int, ids: list[int]) -> Frame:
+    first: list = [[number] * len(ids), ids]
+    if frame.columns and hasattr(frame.columns[0], "chunks"):
+        first = arrow_table(Frame((_COPY, _ROW), tuple(first))).columns
+    return Frame((_COPY, _ROW, *frame.names), (*first, *frame.columns))
+
+
+def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None:
+    """Write a plain frame to a file, in the format of its suffix; `-` is standard output.
+
+    Args:
+        frame: names, and columns of Python objects.
+        path: as for `write`.
+        decimals: of floats in text files; None for all that they have.
+    """
+    family = _family_to_write("text", path)
+    _put(path, _frame_bytes([frame], family, _suffix(path), decimals=decimals))
+
+
+def _family_to_write(own: Family, path: str) -> Family:
+    """By the suffix; a path without one, such as /dev/stdout, gets text."""
+    suffix = _suffix(path)
+    if path == "-":
+        return "text"
+    if suffix in _FAMILIES:
+        return _FAMILIES[suffix]
+    if suffix in _NOT_WRITTEN:
+        raise DataError(f"{path}: files of this format are not written; {_supported()}")
+    if own == "text" or not suffix:
+        return "text"
+    raise DataError(f"{path}: cannot tell which format to write: {_supported()}")
+
+
+def _frame_bytes(
+    frames: Iterable[Frame],
+    family: Family,
+    suffix: str,
+    dialect: Dialect | None = None,
+    decimals: int | None = None,
+) -> bytes | memoryview:
+    """Frames of the same columns, one below the other, as the content of a file."""
+    if family == "text":
+        dialect = dialect or Dialect(delimiter="\t" if suffix == ".tsv" else ",")
+        return _text_bytes(frames, dialect, decimals)
+    if family == "excel":
+        return workbook_bytes(stacked(frames))
+    return arrow_bytes(arrow_table(stacked(frames)), suffix)
+
+
+def _text_bytes(frames: Iterable[Frame], dialect: Dialect, decimals: int | None) -> bytes:
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_terminator)
+    for number, (names, columns) in enumerate(frames):
+        if dialect.header and not number:
+            writer.writerow(names)
+        pairs = zip(columns, names, strict=True)
+        writer.writerows(zip(*(texts_of(*pair, decimals) for pair in pairs), strict=True))
+    return dialect.encoded(out.getvalue().encode(inner_encoding(dialect.encoding)))
+
+
+def _put(path: str, payload: bytes | memoryview) -> None:
+    if path == "-":
+        _to_standard_output(payload)
+        return
+    packed = path.lower().endswith(".gz")
+    write_atomically(path, lambda file: _written(file, payload, packed=packed))
+
+
+def _written(file: BinaryIO, payload: bytes | memoryview, *, packed: bool) -> None:
+    if not packed:
+        file.write(payload)
+        return
+    # Without a name and a time, the same table gives the same file.
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as out:
+        out.write(payload)
+
+
+def _to_standard_output(payload: bytes | memoryview) -> None:
+    try:
+        sys.stdout.buffer.write(payload)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # the reader of our output has stopped, which the caller handles
+    except OSError as error:
+        raise MiwaeError(f"cannot write to standard output: {error.strerror or error}") from error

@@ -1,0 +1,112 @@
+"""How a column writes its cells: learned from the observed ones, used for the imputed ones."""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from miwae.columns import Cells
+from miwae.documents._times import TimeFormat
+from miwae.errors import DataError
+
+__all__ = [
+    "BooleanFormat",
+    "CellFormat",
+    "NumberFormat",
+    "PlainFormat",
+    "cell_texts_of",
+    "example_of",
+]
+
+# Digits of numbers in columns that write exponents, or that have no numbers to imitate.
+DIGITS = 6
+
+# Whole numbers below are written in full; float64 does not have all of those above.
+MOST_WHOLE = 2.0**53
+
+# float64 has no digits further behind the decimal mark. A cell may show more, but imitating
+# 100,000 of them in each imputed cell would take quadratic time.
+MOST_DECIMALS = 324
+
+# An instant in which no two parts are equal: 1999-03-25 09:45:30.123456.
+_INSTANT = 922355130.123456
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How a column writes numbers: digits after the decimal mark, and whether with exponents."""
+
+    decimals: int = 0
+    exponent: bool = False
+    mark: str = "."
+
+    def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
+        """A number, rounded to what the column shows, but not across its bounds."""
+        number = float(value)
+        if not np.isfinite(number):
+            raise DataError(f"cannot fill a cell with {number}")
+        text = self._rounded(number)
+        if not lower <= float(text) <= upper:
+            inwards = 1 if float(text) < lower else -1
+            text = self._rounded(float(text) + inwards * self._step(number))
+        if not lower <= float(text) <= upper:
+            text = f"{Decimal(repr(number)):f}"  # the bounds are closer than the last digit
+        if text.startswith("-") and float(text) == 0:
+            text = text[1:]
+        return text.replace(".", self.mark)
+
+    def _rounded(self, number: float) -> str:
+        if not self.exponent:
+            return f"{number:.{min(self.decimals, MOST_DECIMALS)}f}"
+        whole = number.is_integer() and abs(number) < MOST_WHOLE
+        return f"{number:.0f}" if whole else f"{number:.{DIGITS}g}"
+
+    def _step(self, number: float) -> float:
+        """One in the last digit that is written."""
+        first = math.floor(math.log10(abs(number))) if self.exponent and number else 0
+        return 10.0 ** (first + 1 - DIGITS if self.exponent else -self.decimals)
+
+
+@dataclass(frozen=True)
+class BooleanFormat:
+    """A column's words for false and true."""
+
+    words: tuple[str, str]
+
+    def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
+        """The word for a flag."""
+        return self.words[int(bool(value))]
+
+
+@dataclass(frozen=True)
+class PlainFormat:
+    """Text, written as it is; a number in a column of text is written with few digits."""
+
+    def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
+        """The text itself."""
+        if isinstance(value, str):
+            return value
+        return NumberFormat(exponent=True).text(value, lower, upper)
+
+
+CellFormat: TypeAlias = NumberFormat | BooleanFormat | TimeFormat | PlainFormat
+
+
+def cell_texts_of(cells: Cells, form: CellFormat) -> list[str]:
+    """Imputed values as a column writes them; levels are text already."""
+    values = cells.values.tolist()
+    return [v if isinstance(v, str) else form.text(v, cells.lower, cells.upper) for v in values]
+
+
+def example_of(form: CellFormat) -> str:
+    """A cell from which the format of a column can be read again; empty for text."""
+    if isinstance(form, PlainFormat):
+        return ""
+    if not isinstance(form, TimeFormat):
+        return form.text(1.5e-7)
+    if not form.has_date:
+        return form.text(_INSTANT % 86400)
+    # A day above 12 cannot be a month; where the month has a name, a day below 10 shows padding.
+    return form.text(_INSTANT - 20 * 86400 if form.month else _INSTANT)

@@ -1,0 +1,192 @@
+"""The plain frame: names and columns, by which tables get from one file format to another."""
+
+import datetime
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from miwae.errors import DataError
+
+__all__ = [
+    "Frame",
+    "arrow_bytes",
+    "arrow_table",
+    "objects_of",
+    "pyarrow_or_error",
+    "stacked",
+    "texts_of",
+]
+
+
+class Frame(NamedTuple):
+    """A table without any format.
+
+    Attributes:
+        names: of the columns.
+        columns: the cells of each, as Python objects (None where missing) or as an array of
+            pyarrow.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Any, ...]
+
+
+def stacked(frames: Iterable[Frame]) -> Frame:
+    """Frames of the same columns, one below the other."""
+    parts = list(frames)
+    columns = zip(*(frame.columns for frame in parts), strict=True)
+    return Frame(parts[0].names, tuple(map(_joined, columns)))
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if not _is_arrow(parts[0]):
+        return [value for part in parts for value in part]
+    pa = pyarrow_or_error()
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+
+
+def _is_arrow(column: Any) -> bool:
+    return hasattr(column, "chunks")
+
+
+def pyarrow_or_error() -> Any:
+    """The library, or an error that says how to install it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise DataError("Parquet and Feather need pyarrow: pip install 'miwae[parquet]'") from None
+    return pyarrow
+
+
+# As Python objects.
+
+
+def objects_of(column: Any) -> list[Any]:
+    """The cells of a column as Python objects, None where missing."""
+    values = _in_microseconds(column).to_pylist() if _is_arrow(column) else column
+    return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
+
+
+def _in_microseconds(column: Any) -> Any:
+    """Times in the unit of Python, which has no nanoseconds."""
+    pa = pyarrow_or_error()
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return column.cast(pa.timestamp("us", kind.tz), safe=False)
+    if pa.types.is_duration(kind):
+        return column.cast(pa.duration("us"), safe=False)
+    if pa.types.is_time64(kind):
+        return column.cast(pa.time64("us"), safe=False)
+    return column
+
+
+# As texts.
+
+
+def texts_of(column: Any, name: str, decimals: int | None = None) -> list[str]:
+    """The cells of a column as texts, empty where missing.
+
+    Args:
+        column: of a frame.
+        name: of the column, for messages.
+        decimals: of Python floats; None for all that they have.
+    """
+    if _is_arrow(column):
+        return _arrow_texts(column, name)
+    instants = [value for value in column if isinstance(value, datetime.datetime)]
+    days = all(value.timetz() == datetime.time() for value in instants)
+    return [_text(value, name, days=days, decimals=decimals) for value in column]
+
+
+def _text(value: Any, name: str, *, days: bool, decimals: int | None) -> str:
+    """Times in ISO 8601, flags as true and false, instants as dates where all are midnights."""
+    if value is None:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, datetime.datetime):
+        return value.date().isoformat() if days else value.isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return _duration_text(value)
+    if isinstance(value, list | dict | bytes):
+        raise DataError(f"column {name!r} cannot be written as text: it holds {value!r}")
+    return (
+        f"{value:.{decimals}f}"
+        if decimals is not None and isinstance(value, float)
+        else str(value)
+    )
+
+
+def _duration_text(span: datetime.timedelta) -> str:
+    """Hours, of which there can be many, minutes, and seconds with their fraction."""
+    seconds, fraction = divmod(abs(span), datetime.timedelta(seconds=1))
+    sign = "-" if span < datetime.timedelta() else ""
+    text = f"{sign}{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return text + (f".{fraction.microseconds:06d}" if fraction else "")
+
+
+def _arrow_texts(column: Any, name: str) -> list[str]:
+    """Texts as pyarrow writes them; it has none for durations."""
+    pa = pyarrow_or_error()
+    if pa.types.is_duration(column.type):
+        return texts_of(objects_of(column), name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        return ["" if text is None else text for text in column.cast(pa.string()).to_pylist()]
+    except pa.ArrowException as error:
+        raise DataError(f"column {name!r} cannot be written as text: {error}") from error
+
+
+# As a table of pyarrow.
+
+
+def arrow_table(frame: Frame) -> Any:
+    """A table of pyarrow with the types of the columns' values."""
+    pairs = zip(frame.columns, frame.names, strict=True)
+    return pyarrow_or_error().table(
+        [_arrow_array(column, name) for column, name in pairs], names=list(frame.names)
+    )
+
+
+def _arrow_array(column: Any, name: str) -> Any:
+    if _is_arrow(column):
+        return column
+    pa = pyarrow_or_error()
+    try:
+        array = pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(
+            f"column {name!r} holds cells of several types, which Parquet and Feather cannot: "
+            f"{error}"
+        ) from error
+    except OverflowError:
+        largest = max((value for value in column if isinstance(value, int)), key=abs)
+        raise DataError(
+            f"column {name!r} holds {largest}, which is larger than integers of 64 bits: write a "
+            "text format, or drop the column"
+        ) from None
+    # A column without values: numbers are what it would be read as in a text file.
+    return array.cast(pa.float64()) if pa.types.is_null(array.type) else array
+
+
+def arrow_bytes(table: Any, suffix: str) -> memoryview:
+    """A table of pyarrow as the content of a file: Parquet, or Feather for other suffixes."""
+    pa = pyarrow_or_error()
+    sink = io.BytesIO()
+    try:
+        if suffix == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(table, sink)
+        else:
+            from pyarrow import feather
+
+            feather.write_feather(table, sink)
+    except pa.ArrowException as error:
+        raise DataError(f"a column cannot be written as {suffix[1:]}: {error}") from error
+    return sink.getbuffer()

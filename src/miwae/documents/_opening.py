@@ -1,0 +1,127 @@
+"""Find out how a text file is written, and where its fields are."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from miwae.columns import check_names
+from miwae.documents._cells import Missing, cell_texts, has_decimals
+from miwae.documents._comments import refuse_title, split_comments
+from miwae.documents._dialect import Dialect, decoded, inner_encoding
+from miwae.documents._document import DEFAULT_NA
+from miwae.documents._records import sniffed_delimiter, split_records
+from miwae.documents._spans import Spans, span_bytes
+from miwae.documents._text import TextDocument
+from miwae.errors import DataError, SettingsError
+
+__all__ = ["open_text"]
+
+_ORDERS = {"day-first": "dmy", "month-first": "mdy"}
+
+
+def open_text(
+    data: bytes,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    na_words: Iterable[str] = DEFAULT_NA,
+    header: bool = True,
+    date_orders: Mapping[str, str] | None = None,
+) -> TextDocument:
+    """Open the content of a CSV file; see `open_document`.
+
+    Lines above the table that begin with # are comments: they are kept, but not read.
+
+    Raises:
+        DataError: the content is no table of text; the message names the line.
+    """
+    inner, encoding, bom = decoded(data, encoding)
+    if header and inner.strip() and inner.startswith((b"\n", b"\r")):
+        raise DataError("line 1 is blank, where the names should be: delete it")
+    if delimiter is not None:
+        _require_delimiter(delimiter)
+    words = frozenset(word.strip() for word in na_words)
+    here = inner_encoding(encoding)
+    comments, inner = split_comments(inner, delimiter, here, words, header=header)
+    above = len(comments.splitlines())
+    if delimiter is None:
+        if header:
+            refuse_title(inner, here, words, above=above)
+        delimiter = sniffed_delimiter(inner)
+    records = split_records(inner, delimiter, above=above)
+    buffer = np.frombuffer(inner, dtype=np.uint8)
+    below, end = int(header), len(records.terminators.starts)
+    top = Spans(*(np.array([spans[k][0] for spans in records.fields]) for k in (0, 1)))
+    names = cell_texts(buffer, top, here) if header else [""] * len(records.fields)
+    ends = [span_bytes(buffer, records.terminators.part(i, i + 1))[0] for i in (0, end - 1)]
+    document = TextDocument(
+        names=_named(names),
+        n_rows=end - below,
+        n_comments=sum(bool(line.strip()) for line in comments.splitlines()),
+        dialect=Dialect(
+            delimiter=delimiter,
+            encoding=encoding,
+            bom=bom,
+            line_terminator=(ends[0] or b"\n").decode(),
+            final_newline=bool(ends[1]),
+            header=header,
+        ),
+        na_words=words,
+        header=tuple(span_bytes(buffer, top)) if header else (),
+        data=buffer,
+        fields=tuple(spans.part(below, end) for spans in records.fields),
+        terminators=records.terminators.part(below, end),
+        comments=comments,
+        tail=records.tail,
+        orders={},
+    )
+    orders = _checked_orders(date_orders or {}, document.names)
+    return replace(document, orders=orders, dialect=_with_decimal_mark(document))
+
+
+def _require_delimiter(delimiter: str) -> None:
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise DataError(f"a delimiter is one character such as ',' or ';', not {delimiter!r}")
+
+
+def _named(header: Sequence[str]) -> tuple[str, ...]:
+    """Names for all columns: those without one are named by position."""
+    check_names([name for name in header if name])
+    used, names = set(header), []
+    for place, name in enumerate(header, start=1):
+        new = name or f"column_{place}"
+        while not name and new in used:
+            new += "_"
+        used.add(new)
+        names.append(new)
+    return tuple(names)
+
+
+def _checked_orders(orders: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    for name, order in orders.items():
+        if name not in names:
+            raise SettingsError(
+                f"there is no column {name!r}, of which to say how dates are written"
+            )
+        if order not in _ORDERS:
+            raise SettingsError(f"column {name!r}: an order of dates is one of {list(_ORDERS)}")
+    return {name: _ORDERS[order] for name, order in orders.items()}
+
+
+def _with_decimal_mark(document: TextDocument) -> Dialect:
+    """The dialect with a decimal comma, if it makes numbers and no column needs the point."""
+    dialect = document.dialect
+    if dialect.delimiter == "," or not _has_decimals(document, ","):
+        return dialect
+    return replace(dialect, decimal="." if _has_decimals(document, ".") else ",")
+
+
+def _has_decimals(document: TextDocument, mark: str) -> bool:
+    places = np.flatnonzero(document.data == ord(mark))
+    missing = Missing(document.na_words)
+    return any(
+        has_decimals(document.texts(position), missing, mark)
+        for position, spans in enumerate(document.fields)
+        if np.any(np.searchsorted(places, spans.ends) > np.searchsorted(places, spans.starts))
+    )

@@ -1,0 +1,213 @@
+"""A text file as records of raw fields, which are found by position and never copied.
+
+Fields are kept as they stand in the file, quotes included, so that what is not changed is written
+back character for character; the `csv` module does not say which fields were quoted.
+"""
+
+import re
+from array import array
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int, UInt8
+
+from miwae.documents._dialect import QUOTE
+from miwae.documents._spans import Spans, index_type
+from miwae.errors import DataError
+
+__all__ = ["DELIMITERS", "Records", "sniffed_delimiter", "split_records"]
+
+# Tried in this order: a file of decimal commas between semicolons is split evenly by both marks,
+# and nobody writes a semicolon, bar or tab in each header and cell of a file that commas separate.
+DELIMITERS = ("\t", ";", "|", ",")
+
+_LF, _CR = 10, 13
+
+# The first bytes, in which the delimiter is looked for: a hundred records of a thousand columns.
+_SAMPLE = 1 << 20
+
+
+class Records(NamedTuple):
+    """Where the fields of a text are.
+
+    Attributes:
+        fields: for each column, the raw fields of all records, the header's among them.
+        terminators: what follows the last field of each record: a line end, or nothing.
+        tail: the blank lines after the last record.
+    """
+
+    fields: tuple[Spans, ...]
+    terminators: Spans
+    tail: bytes
+
+
+def split_records(data: bytes, delimiter: str, *, above: int = 0) -> Records:
+    """Find all fields of a text.
+
+    Args:
+        data: the text in its inner encoding.
+        delimiter: between fields.
+        above: how many lines of the file come before it, for messages.
+
+    Raises:
+        DataError: a record has more or fewer fields than the first, a quote is not closed, or
+            there is no record.
+    """
+    n_bytes = len(data.rstrip(b"\r\n"))
+    if not n_bytes:
+        raise DataError("the file is empty: it has no header and no rows")
+    text = np.frombuffer(data, dtype=np.uint8, count=n_bytes)
+    places, newline = _separators(text, delimiter, above=above)
+    line_ends = np.append(np.flatnonzero(text[places] == newline), len(places))
+    counts = np.diff(line_ends, prepend=-1)
+    _refuse_ragged(text, places, counts, newline, above)
+
+    after = data[n_bytes:]
+    last = 2 if after.startswith(b"\r\n") else min(len(after), 1)
+    small = index_type(len(data))
+    n_fields = int(counts[0])
+    ends = np.append(places, n_bytes).astype(small).reshape(-1, n_fields).T.copy()
+    starts = np.empty_like(ends)
+    starts[1:] = ends[:-1] + 1
+    starts[0, 0] = 0
+    starts[0, 1:] = ends[-1, :-1] + 1
+    next_record = np.append(starts[0, 1:], small(n_bytes + last))
+    if newline == _LF:
+        # In CR LF the CR belongs to the line end; that of the last record was stripped above.
+        ends[-1, :-1] -= _ends_with_return(text, starts[-1, :-1], ends[-1, :-1])
+    fields = tuple(Spans(starts[j], ends[j]) for j in range(n_fields))
+    return Records(fields, Spans(ends[-1], next_record), after[last:])
+
+
+def sniffed_delimiter(data: bytes) -> str:
+    """The mark that splits the first records into as many fields as the very first one.
+
+    Where none does so for at least half of them, but one splits all records after the first alike,
+    the header is too short or too long, and `split_records` will refuse it. Otherwise the file has
+    a single column, and the delimiter is one that does not occur.
+    """
+    sample = np.frombuffer(data[:_SAMPLE].rstrip(b"\r\n"), dtype=np.uint8)
+    complete = len(data) <= _SAMPLE
+    counts = {mark: _delimiter_counts(sample, mark, complete=complete) for mark in DELIMITERS}
+    counts = {mark: n for mark, n in counts.items() if n[0]}
+    agreement = {mark: float(np.mean(n == n[0])) for mark, n in counts.items()}
+    best = max(counts, key=agreement.__getitem__, default="")
+    if best and agreement[best] >= 0.5:
+        return best
+    for mark, n in counts.items():
+        if len(n) > 2 and n[1] and np.all(n[1:] == n[1]):
+            return mark
+    return next((mark for mark in reversed(DELIMITERS) if mark.encode() not in data), ",")
+
+
+def _delimiter_counts(
+    sample: UInt8[np.ndarray, " B"], delimiter: str, *, complete: bool
+) -> Int[np.ndarray, " R"]:
+    """The number of delimiters in each of the first records, without one that is cut off."""
+    places, newline = _separators(sample, delimiter, partial=True)
+    ends = np.flatnonzero(sample[places] == newline)
+    if complete or not len(ends):
+        ends = np.append(ends, len(places))
+    return np.diff(ends[:100], prepend=-1) - 1
+
+
+def _separators(
+    data: UInt8[np.ndarray, " B"], delimiter: str, *, partial: bool = False, above: int = 0
+) -> tuple[Int[np.ndarray, " S"], int]:
+    """Where all fields but the last end, and the byte that ends lines."""
+    quotes = np.flatnonzero(data == ord(QUOTE))
+    newline = _newline(data, quotes)
+    if not _quotes_are_regular(data, quotes, (ord(delimiter), newline)):
+        return (
+            _separators_one_by_one(data, delimiter, newline, partial=partial, above=above),
+            newline,
+        )
+    places = np.flatnonzero((data == ord(delimiter)) | (data == newline))
+    if len(quotes):
+        places = places[np.searchsorted(quotes, places) % 2 == 0]
+    return places, newline
+
+
+def _newline(data: UInt8[np.ndarray, " B"], quotes: Int[np.ndarray, " Q"]) -> int:
+    """What ends a line: LF, unless there is only CR outside of quotes, as in old Mac files."""
+    if not np.any(data == _CR):
+        return _LF
+    feeds = np.flatnonzero(data == _LF)
+    return _LF if np.any(np.searchsorted(quotes, feeds) % 2 == 0) else _CR
+
+
+def _quotes_are_regular(
+    data: UInt8[np.ndarray, " B"], quotes: Int[np.ndarray, " Q"], ends: tuple[int, ...]
+) -> bool:
+    """Whether quotes open only where a field starts, and close only where it ends.
+
+    Then a delimiter separates fields if the number of quotes before it is even. A doubled quote
+    inside a field closes it and opens it again with nothing in between.
+    """
+    if len(quotes) % 2:
+        return False
+    opening, closing = quotes[0::2], quotes[1::2]
+    before = np.isin(data[opening - 1], ends) | (opening == 0)
+    before[1:] |= opening[1:] == closing[:-1] + 1
+    after = np.isin(data[np.minimum(closing + 1, len(data) - 1)], (*ends, _CR))
+    after |= closing == len(data) - 1
+    after[:-1] |= opening[1:] == closing[:-1] + 1
+    return bool(before.all() and after.all())
+
+
+def _separators_one_by_one(
+    data: UInt8[np.ndarray, " B"], delimiter: str, newline: int, *, partial: bool, above: int
+) -> Int[np.ndarray, " S"]:
+    """The separators of a text with irregular quotes, found field by field as in RFC 4180.
+
+    A quote opens a field only as its first character; elsewhere it is a character like others.
+    """
+    stop = re.escape(delimiter.encode()) + (b"\\n" if newline == _LF else b"\\r")
+    quoted = rb'"[^"]*+(?:""[^"]*+)*+"'
+    field = re.compile(rb"(?:%b|(?!\"))[^%b]*+" % (quoted, stop))
+    text = data.tobytes()
+    found = array("q")
+    place = 0
+    while True:
+        match = field.match(text, place)
+        if match is None:
+            if partial:
+                break
+            line = above + _line_of(data, place, newline)
+            raise DataError(f"line {line} opens a quote that is never closed")
+        if match.end() == len(text):
+            break
+        found.append(match.end())
+        place = match.end() + 1
+    return np.frombuffer(found, dtype=np.int64) if found else np.zeros(0, dtype=np.int64)
+
+
+def _line_of(data: UInt8[np.ndarray, " B"], place: int, newline: int) -> int:
+    return 1 + int(np.count_nonzero(data[:place] == newline))
+
+
+def _refuse_ragged(
+    data: UInt8[np.ndarray, " B"],
+    places: Int[np.ndarray, " S"],
+    counts: Int[np.ndarray, " R"],
+    newline: int,
+    above: int,
+) -> None:
+    ragged = np.flatnonzero(counts != counts[0])
+    if not len(ragged):
+        return
+    first = int(ragged[0])
+    before = int(np.sum(counts[:first]))
+    line = above + _line_of(data, int(places[before - 1]) + 1, newline)
+    found, expected = int(counts[first]), int(counts[0])
+    top = f"line {above + 1}" if above else "the first line"
+    raise DataError(
+        f"line {line} has {found} field{'s' * (found != 1)}, but {top} has {expected}: "
+        "correct the line, or name the delimiter if it is not the one that was found"
+    )
+
+
+def _ends_with_return(
+    text: UInt8[np.ndarray, " B"], starts: Int[np.ndarray, " R"], ends: Int[np.ndarray, " R"]
+) -> Bool[np.ndarray, " R"]:
+    return (ends > starts) & (text[ends - 1] == _CR)

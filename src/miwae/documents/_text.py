@@ -1,0 +1,327 @@
+"""CSV and TSV files, in which every character of an observed cell stays as it is."""
+
+import datetime
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Int, UInt8
+
+from miwae.columns import Cells, Column
+from miwae.documents._cells import (
+    Missing,
+    ParsedColumn,
+    as_text,
+    cell_texts,
+    format_of,
+    parse_column,
+    retyped,
+)
+from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
+from miwae.documents._document import Document, Family, Known, Patch, Reading
+from miwae.documents._formats import NumberFormat, cell_texts_of, example_of
+from miwae.documents._frame import Frame
+from miwae.documents._spans import Spans, appended, pasted, span_bytes
+from miwae.documents._times import FIRST, LAST, TimeFormat
+from miwae.errors import DataError, SettingsError
+
+__all__ = ["TextDocument", "TextReading"]
+
+# How cells are written where neither this file nor what was learned shows it.
+_EXAMPLES = {
+    "time": "1999-03-25T13:45:30",
+    "clock": "09:45:30",
+    "boolean": "true",
+    "number": "1.5e-07",
+}
+
+# Python converts 4,300 digits of an integer at most.
+MOST_DIGITS = 4300
+
+# Rows that are put together at a time: the indices of their bytes take eight times their size.
+_ROWS_AT_ONCE = 100_000
+
+# Raw fields for some rows of a column, by position of the column.
+_RawFields = Mapping[int, tuple[Int[np.ndarray, " H"], list[bytes]]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextDocument(Document):
+    """Rows of raw fields in one buffer of bytes.
+
+    Attributes:
+        dialect: how the file is written.
+        na_words: texts that mean missing.
+        header: the raw fields of the header; empty if there is none.
+        data: the buffer.
+        fields: for each column, where its raw fields are.
+        terminators: where the line end of each row is.
+        comments: the lines above the table.
+        tail: the blank lines after the last row.
+        orders: "dmy" or "mdy" by name of the column, where its dates do not show which it is.
+    """
+
+    family: ClassVar[Family] = "text"
+
+    dialect: Dialect
+    na_words: frozenset[str]
+    header: tuple[bytes, ...]
+    data: UInt8[np.ndarray, " B"]
+    fields: tuple[Spans, ...]
+    terminators: Spans
+    comments: bytes
+    tail: bytes
+    orders: Mapping[str, str]
+
+    def texts(self, position: int) -> list[str]:
+        """The cells of a column, without quotes and the spaces around them."""
+        encoding = inner_encoding(self.dialect.encoding)
+        return cell_texts(self.data, self.fields[position], encoding)
+
+    def read(
+        self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None
+    ) -> "TextReading":
+        missing = Missing(self.na_words).also(tuple(marks))
+        plain = [self.parsed(position, missing) for position in range(len(self.names))]
+        self._refuse_other_orders(plain)
+        final = plain if like is None else self._as_learned(plain, missing, like)
+        pairs = zip(plain, final, strict=True)
+        return TextReading(
+            document=self,
+            columns=tuple(parsed.column for parsed in final),
+            ambiguous=tuple(b.column.name for a, b in pairs if _became_time(a.column, b.column)),
+            parsed=tuple(final),
+            missing=missing,
+        )
+
+    def parsed(self, position: int, missing: Missing) -> ParsedColumn:
+        """A column, typed by its own cells."""
+        return parse_column(
+            self.names[position],
+            self.data,
+            self.fields[position],
+            missing,
+            encoding=inner_encoding(self.dialect.encoding),
+            mark=self.dialect.decimal,
+            order=self.orders.get(self.names[position]),
+        )
+
+    def _refuse_other_orders(self, columns: Sequence[ParsedColumn]) -> None:
+        for column, form, _ in columns:
+            given = self.orders.get(column.name)
+            shown = form.order if isinstance(form, TimeFormat) else ""
+            if given and shown in ("dmy", "mdy") and shown != given:
+                wanted = "day" if given == "dmy" else "month"
+                raise SettingsError(
+                    f"column {column.name!r} is said to have the {wanted} first, but its dates "
+                    f"show the other order: they are written as {column.example}"
+                )
+
+    def _as_learned(
+        self, columns: Sequence[ParsedColumn], missing: Missing, like: Sequence[Known]
+    ) -> list[ParsedColumn]:
+        """Columns read as others were, where their cells do not show what they are."""
+        numbers = [p.form for p in columns if p.column.n_observed]
+        shown = any(isinstance(form, NumberFormat) and form.decimals for form in numbers)
+        # A file that shows its decimal mark keeps it, whatever was learned.
+        mark = self.dialect.decimal if shown or self.dialect.delimiter == "," else None
+        return [
+            self.learned(position, parsed, missing, known, mark)
+            for position, (parsed, known) in enumerate(zip(columns, like, strict=True))
+        ]
+
+    def learned(
+        self,
+        position: int,
+        parsed: ParsedColumn,
+        missing: Missing,
+        known: Known,
+        mark: str | None = None,
+    ) -> ParsedColumn:
+        """A column read as another was, where its cells do not show what they are.
+
+        Args:
+            position: of the column.
+            parsed: the column, typed by its own cells.
+            missing: what means missing.
+            known: the other column.
+            mark: the decimal mark of this file; None if nothing shows it.
+        """
+        storage, empty = parsed.column.storage, not parsed.column.n_observed
+        if known.storage == "text":
+            text = empty or storage == "text"
+            return parsed if text else as_text(parsed, self.texts(position))
+        if storage == known.storage and not empty:
+            return parsed
+        form = format_of(known.example or _EXAMPLES.get(known.storage, ""))
+        if isinstance(form, NumberFormat) and mark is not None:
+            form = replace(form, mark=mark)
+        if empty:
+            return parsed._replace(form=form)
+        again = retyped(parsed, missing, form) if storage == "text" else parsed
+        return again if again.column.storage == known.storage else parsed
+
+    def with_raw_fields(self, raw: _RawFields) -> "TextDocument":
+        """With some raw fields replaced: the bytes of the new ones go behind all others."""
+        data, new = appended(self.data, [field for _, fields in raw.values() for field in fields])
+        spans, used = list(self.fields), 0
+        for position, (rows, fields) in raw.items():
+            spans[position] = spans[position].replaced(rows, new.part(used, used + len(fields)))
+            used += len(fields)
+        return replace(self, data=data, fields=tuple(spans))
+
+    def with_delimiter(self, delimiter: str) -> "TextDocument":
+        """The same cells with another delimiter: fields that contain it are quoted."""
+        marks = np.flatnonzero(self.data == ord(delimiter))
+        raw = {}
+        for position, spans in enumerate(self.fields):
+            inside = np.searchsorted(marks, spans.ends) > np.searchsorted(marks, spans.starts)
+            rows = np.flatnonzero(inside & ~_starts_quoted(self.data, spans))
+            raw[position] = (rows, [*map(in_quotes, span_bytes(self.data, spans.taken(rows)))])
+        mark = delimiter.encode()
+        header = tuple(
+            in_quotes(field) if mark in field and not field.startswith(b'"') else field
+            for field in self.header
+        )
+        dialect = replace(self.dialect, delimiter=delimiter)
+        return replace(self.with_raw_fields(raw), header=header, dialect=dialect)
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        dialect = self.dialect
+        pieces = [self.comments]
+        if self.header:
+            ended = self.n_rows or dialect.final_newline
+            pieces.append(dialect.delimiter.encode().join(self.header))
+            pieces.append(dialect.line_terminator.encode() if ended else b"")
+        data, mark = appended(self.data, [dialect.delimiter.encode()])
+        for start in range(0, self.n_rows, _ROWS_AT_ONCE):
+            pieces.append(self._joined_rows(data, mark, start, start + _ROWS_AT_ONCE))
+        return dialect.encoded(b"".join([*pieces, self.tail]))
+
+    def _joined_rows(
+        self, data: UInt8[np.ndarray, " B"], mark: Spans, start: int, stop: int
+    ) -> bytes:
+        last = self.terminators.part(start, stop)
+        marks = Spans(*(np.broadcast_to(place, len(last.starts)) for place in mark))
+        columns: list[Spans] = []
+        for spans in self.fields:
+            columns += [spans.part(start, stop), marks]
+        return pasted(data, [*columns[:-1], last])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TextReading(Reading):
+    """What the cells of a text file mean.
+
+    Attributes:
+        parsed: the columns with the formats of their cells.
+        missing: what means missing.
+    """
+
+    document: TextDocument
+    parsed: tuple[ParsedColumn, ...]
+    missing: Missing
+
+    def patched(self, cells: Patch, suffix: str = "") -> bytes:
+        document = self._completed(cells)
+        delimiter = self.dialect(suffix).delimiter
+        if delimiter != document.dialect.delimiter:
+            document = document.with_delimiter(delimiter)
+        return document.to_bytes()
+
+    def dialect(self, suffix: str) -> Dialect:
+        """How a file of this suffix is written: .tsv has tabs, .csv has none."""
+        dialect = self.document.dialect
+        if suffix == ".tsv":
+            return replace(dialect, delimiter="\t")
+        if suffix == ".csv" and dialect.delimiter == "\t":
+            return replace(dialect, delimiter=";" if dialect.decimal == "," else ",")
+        return dialect
+
+    def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
+        document = self._completed(cells)
+        texts = [document.texts(position) for position in range(len(document.names))]
+        if not as_text:
+            columns = list(self.parsed)
+            for position, new in cells.items():
+                columns[position] = self._again(document, position, new)
+            texts = [_objects(*pair) for pair in zip(columns, texts, strict=True)]
+        return Frame(document.names, tuple(texts))
+
+    def missing_words(self) -> dict[str, int]:
+        document, counts = self.document, Counter[str]()
+        encoding = inner_encoding(document.dialect.encoding)
+        for spans, column in zip(document.fields, self.columns, strict=True):
+            counts.update(cell_texts(document.data, spans.taken(column.missing), encoding))
+        return dict(counts.most_common())
+
+    def _completed(self, cells: Patch) -> TextDocument:
+        raw = {}
+        for position, new in cells.items():
+            column, form, quoted = self.parsed[position]
+            if new.storage == "duration":
+                raise DataError(
+                    f"column {column.name!r} was learned from durations, which text files are not "
+                    "filled with: use Parquet, Feather or Excel"
+                )
+            field = self.document.dialect.field
+            raw[position] = (
+                new.rows,
+                [field(text, quoted=quoted) for text in cell_texts_of(new, form)],
+            )
+        return self.document.with_raw_fields(raw)
+
+    def _again(self, document: TextDocument, position: int, new: Cells) -> ParsedColumn:
+        """A completed column, typed anew, since it may have had no values before."""
+        column, form, _ = self.parsed[position]
+        storage = (not column.n_observed and new.storage) or column.storage
+        known = replace(column, storage=storage, example=example_of(form))
+        now = document.parsed(position, self.missing)
+        return document.learned(position, now, self.missing, known)
+
+
+def _became_time(before: Column, after: Column) -> bool:
+    return before.storage == "text" and after.storage == "time"
+
+
+def _starts_quoted(data: UInt8[np.ndarray, " B"], raw: Spans) -> Bool[np.ndarray, " N"]:
+    quoted = raw.ends > raw.starts
+    quoted[quoted] = data[raw.starts[quoted]] == ord(QUOTE)
+    return quoted
+
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+# What the seconds of instants and times of day, and the 0 or 1 of booleans, stand for.
+_VALUES: dict[str, Callable[[float], Any]] = {
+    "number": float,
+    "boolean": bool,
+    "time": lambda s: _EPOCH + datetime.timedelta(seconds=min(max(s, FIRST), LAST)),
+    "clock": lambda s: (_EPOCH + datetime.timedelta(seconds=s)).time(),
+}
+
+
+def _objects(parsed: ParsedColumn, texts: list[str]) -> list[Any]:
+    """The values of a column's cells as Python objects, None where missing."""
+    column, form, _ = parsed
+    missing = column.missing.tolist()
+    if column.storage == "text":
+        values: Iterable[Any] = texts
+    elif column.whole:
+        # From the text, since float64 has no digits after the sixteenth.
+        values = (
+            None if gone else _whole(text) for text, gone in zip(texts, missing, strict=True)
+        )
+    else:
+        values = (None if v != v else _VALUES[column.storage](v) for v in column.values.tolist())
+        if isinstance(form, TimeFormat) and form.zone:
+            values = (v and v.replace(tzinfo=datetime.UTC) for v in values)
+    return [None if gone else value for value, gone in zip(values, missing, strict=True)]
+
+
+def _whole(text: str) -> int | float:
+    """An integer; Python does not convert thousands of digits, which are infinite as a float."""
+    return int(text) if len(text) < MOST_DIGITS else float(text)

@@ -1,0 +1,260 @@
+"""Dates and times as people write them, read and written in the format of their column."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+__all__ = ["FIRST", "LAST", "TimeFormat", "parsed_times"]
+
+_CLOCK = re.compile(
+    r"(?P<glue>[T ]?)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
+    r"(?::(?P<second>\d{2})(?:(?P<point>[.,])(?P<fraction>\d{1,9}))?)?"
+    r"(?P<half> ?(?:[AP]M|[ap]m))?(?P<zone>Z|[+-]\d{2}:?\d{2})?"
+)
+
+# By the order of year, month (m as a number, b by its name) and day; "" for times of day.
+_DATES = {
+    "ymd": re.compile(r"(?P<y>\d{4})(?P<mark>[-/])(?P<m>\d{2})(?P=mark)(?P<d>\d{2})"),
+    "dmy": re.compile(r"(?P<d>\d{1,2})(?P<mark>[/.])(?P<m>\d{1,2})(?P=mark)(?P<y>\d{4})"),
+    "mdy": re.compile(r"(?P<m>\d{1,2})(?P<mark>/)(?P<d>\d{1,2})(?P=mark)(?P<y>\d{4})"),
+    "dby": re.compile(r"(?P<d>\d{1,2})(?P<mark>[- ])(?P<b>[A-Za-z]{3,9})(?P=mark)(?P<y>\d{4})"),
+    "bdy": re.compile(r"(?P<b>[A-Za-z]{3,9}) (?P<d>\d{1,2})(?P<mark>,? )(?P<y>\d{4})"),
+    "": re.compile(r"(?P<mark>)(?=\d{1,2}:\d{2})"),
+}
+
+_MONTHS = tuple(
+    "january february march april may june july august september october november december".split()
+)
+
+_DAY = 86400.0
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The first and last day that any time zone can express.
+FIRST = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds()
+LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
+
+
+@dataclass(frozen=True)
+class TimeFormat:
+    """How a column writes its times.
+
+    Attributes:
+        order: of year, month and day: "ymd", "dmy" or "mdy"; "dby" or "bdy" if months have names;
+            "" for times of day, without a date.
+        mark: between them; before the year for "bdy".
+        padded: whether days and months always have two digits.
+        month: January as this column would write it; "" where months are numbers.
+        glue: between date and clock, "T" or " "; "" where there are only dates.
+        padded_hour: whether hours always have two digits.
+        seconds: whether the clock shows them.
+        decimals: the most digits of a fraction of a second.
+        point: the mark before that fraction.
+        half: "AM" as this column would write it; "" where the clock has 24 hours.
+        zone: "Z", an offset from UTC such as "+01:00", or nothing.
+    """
+
+    order: str
+    mark: str
+    padded: bool = True
+    month: str = ""
+    glue: str = ""
+    padded_hour: bool = True
+    seconds: bool = False
+    decimals: int = 0
+    point: str = "."
+    half: str = ""
+    zone: str = ""
+
+    @property
+    def has_date(self) -> bool:
+        """Whether it is an instant, rather than a time of day."""
+        return bool(self.order)
+
+    @property
+    def _has_clock(self) -> bool:
+        return bool(self.glue) or not self.has_date
+
+    @property
+    def _unit(self) -> float:
+        """The smallest step that is shown, in seconds; none below a microsecond."""
+        if not self._has_clock:
+            return _DAY
+        return 10.0 ** -min(self.decimals, 6) if self.seconds else 60.0
+
+    def text(self, seconds: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
+        """Seconds since 1970 or since midnight, rounded to what the column shows."""
+        first, last = (FIRST, LAST) if self.has_date else (0.0, _DAY - self._unit)
+        local = min(max(seconds, first), last) + _offset(self.zone)
+        when = _EPOCH + timedelta(seconds=round(local / self._unit) * self._unit)
+        width = 2 if self.padded else 1
+        parts = {"y": f"{when.year:04d}", "m": f"{when.month:0{width}d}"}
+        parts["d"] = f"{when.day:0{width}d}"
+        parts["b"] = self._name(when.month)
+        if self.order == "bdy":
+            date = f"{parts['b']} {parts['d']}{self.mark}{parts['y']}"
+        else:
+            date = self.mark.join(parts[letter] for letter in self.order)
+        return date + self._clock(when) if self._has_clock else date
+
+    def _name(self, month: int) -> str:
+        name = _MONTHS[month - 1] if len(self.month) > 3 else _MONTHS[month - 1][:3]
+        return _in_case_of(self.month, name)
+
+    def _clock(self, when: datetime) -> str:
+        hour = (when.hour % 12 or 12) if self.half else when.hour
+        text = f"{self.glue}{hour:0{2 if self.padded_hour else 1}d}:{when:%M}"
+        if self.seconds:
+            text += f":{when:%S}"
+        if self.decimals:
+            text += self.point + f"{when.microsecond:06d}".ljust(9, "0")[: self.decimals]
+        if self.half and when.hour >= 12:
+            return text + self.half.replace("A", "P").replace("a", "p") + self.zone
+        return text + self.half + self.zone
+
+
+def _in_case_of(example: str, word: str) -> str:
+    if example.isupper():
+        return word.upper()
+    return word.lower() if example.islower() else word.title()
+
+
+def _offset(zone: str) -> float:
+    """Seconds to add to UTC."""
+    if zone in {"", "Z"}:
+        return 0.0
+    digits = zone[1:].replace(":", "")
+    return float(zone[0] + "1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
+
+
+def _month(date: re.Match[str]) -> int:
+    """The number of the month; ValueError if none has that name."""
+    groups = date.groupdict()
+    if "m" in groups:
+        return int(groups["m"])
+    name = groups["b"].lower()
+    return (_MONTHS if len(name) > 3 else [month[:3] for month in _MONTHS]).index(name) + 1
+
+
+def _hour(clock: re.Match[str]) -> int:
+    """The hour from 0 to 23; ValueError if a clock has no such hour."""
+    hour, half = int(clock["hour"]), clock["half"]
+    if half is None:
+        return hour
+    if not 1 <= hour <= 12:
+        raise ValueError(f"there is no {clock[0].strip()}")
+    return hour % 12 + (12 if "p" in half.lower() else 0)
+
+
+def _seconds(date: re.Match[str], clock: re.Match[str] | None) -> float:
+    """Seconds since 1970 or midnight; ValueError if there is no such day or hour."""
+    when = _EPOCH
+    if date[0]:
+        when = datetime(int(date["y"]), _month(date), int(date["d"]), tzinfo=UTC)
+    fraction, zone = "0", ""
+    if clock is not None:
+        minute, second = int(clock["minute"]), int(clock["second"] or 0)
+        when = when.replace(hour=_hour(clock), minute=minute, second=second)
+        fraction, zone = clock["fraction"] or "0", clock["zone"] or ""
+    whole = (when - _EPOCH) // timedelta(seconds=1) - _offset(zone)
+    return whole + int(fraction) / 10 ** len(fraction)
+
+
+def _day_or_month_first(texts: Sequence[str]) -> str | None:
+    """Which comes first between slashes, shown by parts above 12; None if nothing shows it."""
+    parts = [text.split("/", 2)[:2] for text in texts]
+    day_first = any(int(first) > 12 for first, _ in parts)
+    month_first = any(int(second) > 12 for _, second in parts)
+    if day_first == month_first:
+        return None
+    return "dmy" if day_first else "mdy"
+
+
+def _order(texts: Sequence[str]) -> str | None:
+    """The order of year, month and day, if all texts start with dates of the same format."""
+    for order in ("ymd", "dby", "bdy", ""):
+        if all(_DATES[order].match(text) for text in texts):
+            return order
+    matches = [_DATES["dmy"].match(text) for text in texts]
+    marks = {match["mark"] if match else None for match in matches}
+    if marks == {"/"}:
+        return _day_or_month_first(texts)
+    return "dmy" if marks == {"."} else None
+
+
+def _format(
+    order: str, dates: Sequence[re.Match[str]], clocks: Sequence[re.Match[str] | None]
+) -> TimeFormat | None:
+    """What a column's texts have in common; None if they are of several formats."""
+    mark, clock = dates[0]["mark"], clocks[0]
+    if any(date["mark"] != mark for date in dates):
+        return None
+    digits = [letter for letter in order if letter in "dm"]
+    padded = all(len(date[letter]) == 2 for date in dates for letter in digits)
+    names = [date["b"] for date in dates] if "b" in order else []
+    if len({len(name) > 3 for name in names if name.lower() != "may"}) > 1:
+        return None
+    full = any(len(name) > 3 for name in names)
+    month = _in_case_of(names[0], "january" if full else "jan") if names else ""
+    if clock is None:
+        return TimeFormat(order, mark, padded, month) if not any(clocks) else None
+    shown = [c for c in clocks if c is not None]
+    of_one_kind = all(len({c[name] is None for c in shown}) == 1 for name in ("zone", "half"))
+    if len(shown) < len(clocks) or not of_one_kind or (clock["zone"] and not order):
+        return None
+    points = [c["point"] for c in shown if c["point"]]
+    return TimeFormat(
+        order,
+        mark,
+        padded,
+        month,
+        glue=clock["glue"],
+        padded_hour=all(len(c["hour"]) == 2 for c in shown),
+        seconds=any(c["second"] is not None for c in shown),
+        decimals=max(len(c["fraction"] or "") for c in shown),
+        point=points[0] if points else ".",
+        half=(clock["half"] or "").replace("P", "A").replace("p", "a"),
+        zone=clock["zone"] or "",
+    )
+
+
+def parsed_times(
+    texts: Sequence[str], order: str | None = None
+) -> tuple[np.ndarray, TimeFormat] | None:
+    """Seconds since 1970 (in UTC, or as if in UTC) or midnight, and the format.
+
+    Args:
+        texts: of the column.
+        order: of year, month and day, where the texts themselves do not show it.
+
+    Returns:
+        None if the texts are not all times of one format, or if nothing shows which number is the
+        day and which the month.
+    """
+    # The first text shows that most columns hold no times.
+    if not texts or not any(pattern.match(texts[0]) for pattern in _DATES.values()):
+        return None
+    shown = _order(texts)
+    order = order if shown is None else shown
+    if order is None:
+        return None
+    dates: list[re.Match[str]] = []
+    clocks: list[re.Match[str] | None] = []
+    for text in texts:
+        date = _DATES[order].match(text)
+        clock = _CLOCK.fullmatch(text, date.end()) if date else None
+        if date is None or (clock is None and date.end() < len(text)):
+            return None
+        if clock and bool(clock["glue"]) != bool(order):
+            return None
+        dates.append(date)
+        clocks.append(clock)
+    format = _format(order, dates, clocks)
+    if format is None:
+        return None
+    try:
+        return np.array([_seconds(d, c) for d, c in zip(dates, clocks, strict=True)]), format
+    except ValueError:
+        return None
