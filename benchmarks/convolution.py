@@ -30,8 +30,7 @@ from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import convolutional_autoencoder
 from miwae.model.networks.convolutional import ConvolutionalDecoder, ImageShape
 from miwae.model.observations import Bernoulli
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import initial_state
+from miwae.training import TrainingSettings, initial_state
 from miwae.training.steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "convolution.json"

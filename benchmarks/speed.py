@@ -31,9 +31,7 @@ from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model.observations import StudentT
-from miwae.training.loop import fit
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import initial_state
+from miwae.training import TrainingSettings, fit, initial_state
 from miwae.training.steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "speed.json"

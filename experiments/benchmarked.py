@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
-from uci import TABLES, default, load, train_as_published
 
+from common import cell, finished, parser_of, run_missing, save
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation.protocol import Experiment, Store, hidden_cells
+from miwae.evaluation import Experiment, hidden_cells
 from miwae.inference.imputation import impute_multiple, impute_single
 from miwae.inference.sampling import SamplingSettings
+from store import Store
+from uci import TABLES, default, load, train_as_published
 
 RESULTS = Path(__file__).parent / "results" / "benchmarked.jsonl"
 USED = ("breast", "red", "concrete+strength")

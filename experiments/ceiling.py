@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import uci
-from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 from sklearn.ensemble import ExtraTreesRegressor
@@ -23,8 +21,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
-from miwae.evaluation.datasets import load
-from miwae.evaluation.protocol import Store
+import uci
+from common import cell, finished, parser_of, run_missing
+from paper_data import load
+from store import Store
 
 RESULTS = Path(__file__).parent / "results" / "ceiling.jsonl"
 MOST_PATTERNS = 40

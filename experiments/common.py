@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from miwae.errors import MiwaeError
-from miwae.evaluation.protocol import key_of
+from miwae.evaluation import key_of
 
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
 

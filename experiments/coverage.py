@@ -10,15 +10,15 @@ the cells removed; intervals are the imputer's own, with its defaults.
 from pathlib import Path
 
 import numpy as np
-from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
-from uci import TABLES, load
 
+from common import cell, finished, parser_of, run_missing
 from miwae import MIWAEImputer
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation.metrics import coverage, width
-from miwae.evaluation.protocol import Experiment, Store, hidden_cells
+from miwae.evaluation import Experiment, hidden_cells, metrics
+from store import Store
+from uci import TABLES, load
 
 RESULTS = Path(__file__).parent / "results" / "coverage.jsonl"
 RATES = (0.5, 0.3)
@@ -35,7 +35,10 @@ def attempt(one):
     given = np.where(hidden, np.nan, x)
     imputer = MIWAEImputer(random_state=one["mask"]).fit(given)
     lower, upper = imputer.interval(given, level=LEVEL)
-    return {"coverage": coverage(x, lower, upper, hidden), "width": width(lower, upper, hidden)}
+    return {
+        "coverage": metrics.coverage(x, lower, upper, hidden),
+        "width": metrics.width(lower, upper, hidden),
+    }
 
 
 def show(records):

@@ -18,9 +18,7 @@ from miwae.inference.imputation import impute_single, quantiles
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import linear_autoencoder, linear_core
 from miwae.model.observations import StudentT
-from miwae.training.loop import Progress as TrainingProgress
-from miwae.training.loop import fit
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingProgress, TrainingSettings, fit
 
 console = Console()
 

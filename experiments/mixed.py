@@ -17,11 +17,11 @@ from importlib import resources
 from pathlib import Path
 
 import pandas as pd
-from common import parser_of
 from rich.console import Console
 from rich.table import Table
 from statsmodels import datasets
 
+from common import parser_of
 from miwae.atomic import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "mixed.jsonl"

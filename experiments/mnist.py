@@ -22,14 +22,12 @@ import equinox as eqx
 import jax
 import numpy as np
 import optax
-from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
 
+from common import cell, finished, parser_of, run_missing, save
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation.datasets import load_digits
-from miwae.evaluation.peers.missforest import MissForest
-from miwae.evaluation.protocol import Store
+from miwae.evaluation.peers import MissForest
 from miwae.inference.imputation import impute_multiple, impute_single
 from miwae.inference.likelihood import log_likelihood
 from miwae.inference.sampling import SamplingSettings
@@ -37,8 +35,9 @@ from miwae.model.build import convolutional_autoencoder
 from miwae.model.fill import OracleFill, ZeroFill
 from miwae.model.networks import ConvolutionalEncoder, ImageShape
 from miwae.model.observations import Bernoulli
-from miwae.training.loop import fit, refit_amortizer
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingSettings, fit, refit_amortizer
+from paper_data import load_digits
+from store import Store
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "mnist.jsonl"

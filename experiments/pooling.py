@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from common import cell, finished, parser_of, run_missing
 from rich.console import Console
 from rich.table import Table
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression
 
+from common import cell, finished, parser_of, run_missing
 from miwae import MIWAEImputer
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation.protocol import Store
+from store import Store
 
 RESULTS = Path(__file__).parent / "results" / "pooling.jsonl"
 N_ROWS = 500

@@ -16,12 +16,11 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
 
+from common import cell, finished, parser_of, run_missing, save
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation.protocol import Store
 from miwae.inference.imputation import impute_single
 from miwae.inference.likelihood import log_likelihood
 from miwae.inference.sampling import SamplingSettings
@@ -32,8 +31,8 @@ from miwae.model.build import (
     recurrent_autoencoder,
 )
 from miwae.model.observations import Normal
-from miwae.training.loop import fit
-from miwae.training.settings import TrainingSettings
+from miwae.training import TrainingSettings, fit
+from store import Store
 
 RESULTS = Path(__file__).parent / "results" / "sequences.jsonl"
 N_STEPS, N_FEATURES = 20, 2

@@ -18,14 +18,12 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
-from common import cell, finished, parser_of, run_missing, save
 from rich.console import Console
 from rich.table import Table
 
+from common import cell, finished, parser_of, run_missing, save
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation.amputation import ampute
-from miwae.evaluation.datasets import load
-from miwae.evaluation.protocol import Store
+from miwae.evaluation import ampute
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
@@ -35,7 +33,9 @@ from miwae.model.posteriors import FullNormalPosterior, MixturePosterior, Studen
 from miwae.model.priors import MixturePrior
 from miwae.modelling.fitting import fit_model
 from miwae.modelling.settings import Architecture, training_settings
-from miwae.training.loop import fit
+from miwae.training import fit
+from paper_data import load
+from store import Store
 
 RESULTS = Path(__file__).parent / "results" / "study.jsonl"
 TABLES = {"banknote": False, "breast": False, "concrete": True, "red": True}

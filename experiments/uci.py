@@ -19,22 +19,21 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from common import parser_of, save
 from rich.console import Console
 from rich.table import Table
 
+from common import parser_of, save
 from miwae import MIWAEImputer
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation import peers
-from miwae.evaluation.datasets import load
-from miwae.evaluation.protocol import Experiment, Store, in_sample
+from miwae.evaluation import Experiment, in_sample, peers
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import dense_autoencoder
 from miwae.model.observations import StudentT
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import initial_state
+from miwae.training import TrainingSettings, initial_state
 from miwae.training.steps import advance
+from paper_data import load
+from store import Store
 
 RESULTS = Path(__file__).parent / "results" / "table2.jsonl"
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
 from common import parser_of, save
 from mixed import results, run_missing, show
 

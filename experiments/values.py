@@ -14,15 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import finished, parser_of
 from rich.console import Console
 from rich.table import Table
-from uci import METHODS
-from unseen import table
 
+from common import finished, parser_of
 from miwae import MIWAEImputer
 from miwae.compilation import enable_compilation_cache
-from miwae.evaluation.protocol import Experiment, Store, in_sample
+from miwae.evaluation import Experiment, in_sample
+from store import Store
+from uci import METHODS
+from unseen import table
 
 RESULTS = Path(__file__).parent / "results" / "values.jsonl"
 MOST_ROWS = 1_000

@@ -375,9 +375,7 @@ def benchmark(
     quiet: Quiet = False,
 ) -> None:
     """Compare imputers on your own tables, by hiding observed cells and filling them again."""
-    from miwae.evaluation.amputation import MECHANISMS
-    from miwae.evaluation.protocol import Experiment
-    from miwae.evaluation.tables import as_matrix, summarise
+    from miwae.evaluation import MECHANISMS, Experiment, as_matrix, summarise
 
     attempts, chosen = _protocol(new_rows, methods)
     if mechanism not in MECHANISMS:
@@ -412,15 +410,16 @@ def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:
     """How to compare, and the methods for it: those that complete new rows are fitted before."""
     from functools import partial
 
-    from miwae.evaluation import peers, protocol
+    from miwae import evaluation
+    from miwae.evaluation import peers
 
     if not 0 <= new_rows < 1:
         raise SettingsError(f"--new-rows {new_rows} is not a share of the rows, 0 to below 1")
     if new_rows:
-        attempts = partial(protocol.new_rows, share=new_rows)
+        attempts = partial(evaluation.new_rows, share=new_rows)
         ours, theirs = _fit_by_default, peers.fit
     else:
-        attempts = protocol.in_sample
+        attempts = evaluation.in_sample
         ours, theirs = _complete_by_default, peers.complete
     known = {"miwae": ours, **{name: partial(theirs, name) for name in peers.PEERS}}
     asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
@@ -439,7 +438,7 @@ def _fit_by_default(x: Any, categorical: Any, seed: int) -> Any:
     """A function that completes rows by our imputer, and draws them."""
     import numpy as np
 
-    from miwae.evaluation.protocol import Completed
+    from miwae.evaluation import Completed
     from miwae.imputer import MIWAEImputer
 
     _prepare_compiler()

@@ -15,7 +15,7 @@ from miwae.table.inspection import Inspection, as_data
 from miwae.table.text import TextTable
 
 if TYPE_CHECKING:
-    from miwae.evaluation.tables import Summary
+    from miwae.evaluation import Summary
     from miwae.imputer import MIWAEImputer
 
 __all__ = [

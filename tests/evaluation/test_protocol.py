@@ -7,14 +7,11 @@ from miwae.errors import DataError
 from miwae.evaluation import metrics
 from miwae.evaluation.peers import complete, fit
 from miwae.evaluation.protocol import (
-    KEY,
     ROWS,
     Completed,
     Experiment,
-    Store,
     hidden_cells,
     in_sample,
-    key_of,
     new_rows,
 )
 
@@ -101,7 +98,7 @@ def test_a_method_that_fails_does_not_stop_the_others():
     methods = {"broken": broken, "lazy": lazy, "short": short, "mean": mean}
     records = {record["method"]: record for record in in_sample(experiment(), methods, [0])}
     assert records["broken"]["error"] == "ArithmeticError: it diverged"
-    assert "800 hidden cells were not filled" in records["lazy"]["error"]
+    assert "800 hidden cells were not imputed" in records["lazy"]["error"]
     assert "has the shape (3, 4), not (400, 4)" in records["short"]["error"]
     assert records["mean"]["mse"] > 0
     assert all("mse" not in records[name] for name in ("broken", "lazy", "short"))
@@ -207,45 +204,3 @@ def test_peers_complete_new_rows_together_with_the_others():
     line = Experiment("line", x, np.zeros(3, dtype=bool), rate=0.2)
     (record,) = new_rows(line, {"iterative": regression}, [0])
     assert record["mse"] < 0.2
-
-
-def test_a_run_resumes_where_it_stopped(tmp_path):
-    store = Store(tmp_path / "records.jsonl")
-    calls = []
-
-    def counting(x, categorical, seed):
-        calls.append(seed)
-        return mean(x, categorical, seed)
-
-    methods = {"counting": counting, "broken": broken}
-    assert store.records() == []
-    for record in in_sample(experiment(), methods, [0], store.done()):
-        store.append(record)
-    # A second run is interrupted while it writes.
-    (cut,) = in_sample(experiment(), {"counting": counting}, [1])
-    with store.path.open("a") as file:
-        file.write(json.dumps(cut)[:40])
-    assert len(store.records()) == 2
-    calls.clear()
-    tried = list(in_sample(experiment(), methods, [0, 1], store.done()))
-    for record in tried:
-        store.append(record)
-    assert len(calls) == 1  # mask 1 only
-    assert [(r["method"], r["mask"]) for r in tried] == [
-        ("broken", 0),  # failures get another chance
-        ("counting", 1),
-        ("broken", 1),
-    ]
-    assert len(store.records()) == 4
-    same = next(r for r in store.records() if key_of(r) == key_of(cut))
-    assert same["mse"] == cut["mse"]
-
-
-def test_settings_tell_cells_apart(tmp_path):
-    store = Store(tmp_path / "records.jsonl")
-    variants = [{}, {"rate": 0.3}, {"mechanism": "mcar"}, {"seed": 1}, {"standardise": "observed"}]
-    for changes in variants:
-        for record in in_sample(experiment(**changes), {"mean": mean}, [0], store.done()):
-            store.append(record)
-    assert len(store.records()) == len(variants)
-    assert set(KEY) <= set(store.records()[0])

@@ -30,7 +30,7 @@ def test_numbers_stay_and_categories_become_codes():
 
 
 def test_one_column_is_nothing_to_compare():
-    with pytest.raises(DataError, match="needs two columns"):
+    with pytest.raises(DataError, match="needs at least two columns"):
         matrix_of(pd.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": [1, 1, 1, 1]}))
 
 

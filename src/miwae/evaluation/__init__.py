@@ -1,1 +1,29 @@
-"""How good imputations are: cells to hide, errors, other methods, and experiments with them."""
+"""How good imputations are: hidden cells, metrics, other imputers, and experiments with them."""
+
+from miwae.evaluation import metrics, peers
+from miwae.evaluation.amputation import MECHANISMS, ampute
+from miwae.evaluation.protocol import (
+    Completed,
+    Experiment,
+    hidden_cells,
+    in_sample,
+    key_of,
+    new_rows,
+)
+from miwae.evaluation.tables import Summary, as_matrix, summarise
+
+__all__ = [
+    "MECHANISMS",
+    "Completed",
+    "Experiment",
+    "Summary",
+    "ampute",
+    "as_matrix",
+    "hidden_cells",
+    "in_sample",
+    "key_of",
+    "metrics",
+    "new_rows",
+    "peers",
+    "summarise",
+]

@@ -1,4 +1,4 @@
-"""Which cells of a table to hide, so that imputations of them can be compared with the truth."""
+"""Hide observed cells of a table, so that imputations can be compared with their true values."""
 
 from collections.abc import Callable
 
@@ -21,13 +21,13 @@ MECHANISMS = {
     "mnar-both": "only values in the outer quantiles, on both sides",
 }
 
-# So many observed cells each column keeps: fewer have no mean and deviation to impute from.
+# Observed cells that each column keeps: with fewer there is no standard deviation.
 KEPT = 2
 
-# Logits per standard deviation: an odds ratio of about seven from one deviation to the next.
+# Logits per standard deviation: an odds ratio of about seven.
 SLOPE = 2.0
 
-# About this share of the columns drive the others, fewer where the rate leaves no room for it.
+# The share of the columns that are drivers; fewer if the rate is too high for so many.
 DRIVERS = 0.3
 
 
@@ -36,22 +36,22 @@ def ampute(
 ) -> Bool[np.ndarray, "N D"]:
     """Choose cells to hide.
 
-    Every column that loses cells loses the same share of them in expectation, except with
-    "mcar-exact". Each column keeps two observed cells at least, which lowers the rate of very
-    short tables; a row may lose all of its cells.
+    Every column that loses cells loses the same expected share of them, except with "mcar-exact".
+    Each column keeps at least two observed cells, which lowers the rate in very short tables; a
+    row may lose all of its cells.
 
     Args:
-        x: the table, NaN where it is missing already; categories as codes.
+        x: the table, NaN where a cell is missing already; categories as codes 0, 1, ...
         rate: the share of the observed cells to hide: expected, or exact with "mcar-exact".
         mechanism: one of `MECHANISMS`.
-        rng: the only source of randomness.
+        rng: source of all random numbers.
 
     Returns:
         True for the cells to hide, never where `x` is NaN.
 
     Raises:
         SettingsError: an unknown mechanism, a rate outside of (0, 1), or too high for "mar".
-        DataError: infinite values, or too few rows to hide exactly so many cells.
+        DataError: infinite values, or too few rows to hide that many cells.
     """
     if mechanism not in MECHANISMS:
         raise SettingsError(f"mechanism {mechanism!r} is not one of {', '.join(MECHANISMS)}")
@@ -64,7 +64,7 @@ def ampute(
     if mechanism == "mcar-exact":
         return _exactly(observed, rate, rng)
     probability = np.where(observed, _PROBABILITIES[mechanism](x, rate, rng), 0.0)
-    # A cell is hidden where a uniform number is below its probability: where the ratio is below 1.
+    # A cell is hidden if a uniform number is below its probability: if their ratio is below 1.
     with np.errstate(divide="ignore"):
         ratio = _protected(rng.random(x.shape) / probability, observed)
     return ratio < 1
@@ -73,9 +73,9 @@ def ampute(
 def _protected(
     score: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
 ) -> Float[np.ndarray, "N D"]:
-    """Infinite for the cells that must stay: the last ones of each column in the order of hiding.
+    """Set the score of cells that must stay to infinity: the largest scores of each column.
 
-    They would have stayed anyway, unless nearly all of their column goes.
+    They would stay anyway, unless nearly all cells of their column are hidden.
     """
     last = np.argsort(np.where(observed, score, -np.inf), axis=0)[-KEPT:]
     score = np.where(observed, score, np.inf)
@@ -107,7 +107,7 @@ def _mcar(
 def _mar(
     x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
 ) -> Float[np.ndarray, "N D"]:
-    """Probabilities from random mixtures of the drivers, whose missing cells count as means."""
+    """Probabilities from random mixtures of the drivers; missing drivers count as means."""
     drivers = _drivers(x, rate, rng)
     others = np.setdiff1d(np.arange(x.shape[1]), drivers)
     z = _standardised(x[:, drivers])
@@ -122,14 +122,14 @@ def _mar(
 
 
 def _drivers(x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator) -> np.ndarray:
-    """Columns that stay as they are: at random, but leaving enough cells to hide."""
+    """Random columns that stay as they are, few enough to leave the cells to hide."""
     order = rng.permutation(x.shape[1])
     cells = np.cumsum((~np.isnan(x[:, order])).sum(0))
     wanted = max(1, round(DRIVERS * x.shape[1]))
     fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
     if fitting < 1:
         raise SettingsError(
-            f"rate {rate:g} is too high for 'mar' with {x.shape[1]} columns: one at least stays "
+            f"rate {rate:g} is too high for 'mar' with {x.shape[1]} columns: at least one stays "
             "as it is, and the others cannot lose so many cells; use a lower rate"
         )
     return order[: min(wanted, fitting)]
@@ -144,7 +144,7 @@ def _self_masking(
 
 
 def _quantile(side: str) -> Callable[..., Float[np.ndarray, "N D"]]:
-    """Probabilities for values in a tail, which is so long that a part of it stays seen."""
+    """Probabilities for values in a tail; some of the values in it stay observed."""
 
     def probabilities(
         x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
@@ -159,14 +159,14 @@ def _quantile(side: str) -> Callable[..., Float[np.ndarray, "N D"]]:
 
 
 def _levels(x: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Float[np.ndarray, "N D"]:
-    """The share of a column below each value, between 0 and 1; equal values in random order."""
+    """The share of a column below each value; ties are broken at random."""
     order = np.lexsort((rng.random(x.shape), x), axis=0)  # NaN come last
     rank = np.argsort(order, axis=0)
     return (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)
 
 
 def _standardised(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
-    """Columns of mean 0 and deviation 1, missing cells 0."""
+    """Columns of mean 0 and standard deviation 1, with 0 for missing cells."""
     seen = ~np.isnan(x)
     count = np.maximum(seen.sum(0), 1)
     centred = np.where(seen, x - np.where(seen, x, 0.0).sum(0) / count, 0.0)
@@ -177,7 +177,7 @@ def _standardised(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
 def _logistic(
     score: Float[np.ndarray, " N"], seen: Bool[np.ndarray, " N"], share: float
 ) -> Float[np.ndarray, " N"]:
-    """Probabilities that increase with a score and have the wanted mean over the seen cells."""
+    """Probabilities that increase with a score; their mean over observed cells is `share`."""
     slope = SLOPE * score
     if not seen.any():
         return np.zeros(len(score))

@@ -1,8 +1,8 @@
 """How far imputations are from the truth.
 
-Every metric takes `scored`, True for the cells that count: those that were hidden. What stands in
-other cells is never read. Where a metric takes `scale`, distances in a column are divided by its
-entry, as `column_deviations` gives them, so that columns of different units can be averaged.
+Every metric takes `scored`, True for the cells to compare: those that were hidden. Other cells are
+never read. With `scale`, distances in a column are divided by its entry, so that columns of
+different units can be averaged; `column_deviations` returns such a scale.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def column_deviations(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
-    """Standard deviations (divided by n) of the columns without NaN; 1 for constant columns."""
+    """Standard deviations (divisor n) of the observed values of columns; 1 if constant."""
     seen = ~np.isnan(x)
     count = np.maximum(seen.sum(0), 1)
     mean = np.where(seen, x, 0.0).sum(0) / count
@@ -41,7 +41,7 @@ def mse(
     scored: Bool[np.ndarray, "N D"],
     scale: Float[np.ndarray, " D"] | None = None,
 ) -> float:
-    """The mean of the squared errors."""
+    """Mean squared error."""
     return float(np.mean(_errors(truth, imputed, scored, scale) ** 2))
 
 
@@ -51,7 +51,7 @@ def rmse(
     scored: Bool[np.ndarray, "N D"],
     scale: Float[np.ndarray, " D"] | None = None,
 ) -> float:
-    """The root of the mean of the squared errors."""
+    """Root mean squared error."""
     return float(np.sqrt(mse(truth, imputed, scored, scale)))
 
 
@@ -61,7 +61,7 @@ def mae(
     scored: Bool[np.ndarray, "N D"],
     scale: Float[np.ndarray, " D"] | None = None,
 ) -> float:
-    """The mean of the absolute errors."""
+    """Mean absolute error."""
     return float(np.mean(np.abs(_errors(truth, imputed, scored, scale))))
 
 
@@ -70,7 +70,7 @@ def accuracy(
     imputed: Float[np.ndarray, "N D"],
     scored: Bool[np.ndarray, "N D"],
 ) -> float:
-    """The share of codes that are right."""
+    """The share of category codes that are correct."""
     return float(np.mean(_errors(truth, imputed, scored, None) == 0))
 
 
@@ -79,10 +79,10 @@ def log_loss(
     probabilities: Float[np.ndarray, "N C"],
     scored: Bool[np.ndarray, " N"],
 ) -> float:
-    """Minus the mean log-probability of the true codes of one column.
+    """Minus the mean log-probability of the true category codes of one column.
 
-    A probability of 0 counts as the smallest relative difference of its type (about 2e-16), so
-    that one certain mistake costs 36 and not everything.
+    A probability of 0 counts as the machine epsilon of its type (about 2e-16), so that a cell that
+    was thought impossible costs 36, not infinitely much.
     """
     _require_scored(scored)
     codes = truth[scored].astype(int)
@@ -99,15 +99,15 @@ def crps(
     """The mean continuous ranked probability score, in its fair form.
 
     For M draws X of a cell with the value y it is the mean of |X - y| minus half the mean of
-    |X - X'| over pairs of *different* draws. Its expectation is that of the score of the
-    distribution itself, whatever M is; the plain form, which divides by M^2, punishes few draws.
+    |X - X'| over pairs of *different* draws. Its expectation is the score of the distribution
+    itself for every M; the plain form, which divides by M^2, is worse for small M.
     """
     _require_pairs(samples)
     y = _scaled(truth, scale)[scored]
     draws = np.sort(_scaled(samples, scale)[:, scored], axis=0)
     _require_scored(scored)
     m = len(draws)
-    # Each sorted draw is the larger of so many pairs, less those in which it is the smaller.
+    # In how many pairs a sorted draw is the larger one, minus those in which it is the smaller.
     times = 2 * np.arange(m) - (m - 1)
     between = (times[:, None] * draws).sum(0) / (m * (m - 1))
     return float(np.mean(np.abs(draws - y).mean(0) - between))
@@ -121,8 +121,8 @@ def energy_score(
 ) -> float:
     """The CRPS of whole rows: Euclidean distances over the scored cells of each row.
 
-    Unlike the mean CRPS it also sees whether cells are drawn together as they belong together.
-    Fair form, as `crps`; the mean over rows that have a scored cell.
+    Unlike the mean CRPS it also depends on the joint distribution of the cells of a row. Fair
+    form, as `crps`; the mean over rows that have a scored cell.
     """
     _require_pairs(samples)
     _require_scored(scored)
@@ -140,7 +140,7 @@ def coverage(
     upper: Float[np.ndarray, "N D"],
     scored: Bool[np.ndarray, "N D"],
 ) -> float:
-    """The share of true values within their intervals, ends included."""
+    """The share of true values inside their intervals, bounds included."""
     _require_scored(scored)
     y = truth[scored]
     return float(np.mean((lower[scored] <= y) & (y <= upper[scored])))
@@ -162,9 +162,9 @@ def wasserstein(
     scored: Bool[np.ndarray, "N D"],
     scale: Float[np.ndarray, " D"] | None = None,
 ) -> float:
-    """The Wasserstein-1 distance of imputed from true values, column by column; their mean.
+    """The mean over columns of the Wasserstein-1 distance between imputed and true values.
 
-    It compares distributions: an imputation by means has a large one however small its MSE.
+    It compares distributions: an imputation by means has a large distance, even with a small MSE.
     """
     _require_scored(scored)
     y, filled = _scaled(truth, scale), _scaled(imputed, scale)
@@ -199,4 +199,4 @@ def _require_scored(scored: Bool[np.ndarray, "..."]) -> None:
 
 def _require_pairs(samples: Float[np.ndarray, "M N D"]) -> None:
     if len(samples) < 2:
-        raise DataError(f"a fair score needs two draws at least, not {len(samples)}")
+        raise DataError(f"a fair score needs at least two draws, not {len(samples)}")

@@ -1,16 +1,12 @@
-"""Experiments: hide cells, let methods fill them, compare; one plain record for each attempt.
+"""Experiments: hide cells, let methods impute them, compare; one record for each attempt.
 
-A cell of an experiment is what the fields in `KEY` name. Its randomness comes from the seed and
-the mask number only: all methods see the same holes, in any order, and after a resume.
+An attempt is identified by the fields in `KEY`. Which cells are hidden depends on the seed and the
+mask number only: all methods see the same missing cells, in any order, and after a resume.
 """
 
-import json
-import os
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +20,6 @@ __all__ = [
     "KEY",
     "Completed",
     "Experiment",
-    "Store",
     "hidden_cells",
     "in_sample",
     "key_of",
@@ -33,7 +28,7 @@ __all__ = [
 
 KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask", "seed")
 
-# Streams of randomness, apart from each other and from those of methods with the same seed.
+# Added to the seed, so that hidden cells, new rows and methods use independent random numbers.
 CELLS, ROWS = 1, 2
 
 Record = dict[str, Any]
@@ -41,11 +36,11 @@ Array = np.ndarray
 
 
 class Completed(NamedTuple):
-    """What a method returns that knows how sure it is; others return the table alone.
+    """The result of a method that can draw several imputations; others return the table alone.
 
     Attributes:
         table: the completed table.
-        draw: gives several, (M, N, D), drawn from what the method believes; not timed.
+        draw: draws several completed tables, (M, N, D); not timed.
     """
 
     table: Float[np.ndarray, "N D"]
@@ -57,18 +52,19 @@ Fitter = Callable[[Array, Array, int], Callable[[Array], Array | Completed]]
 
 
 class Experiment(NamedTuple):
-    """A table and what is done to it.
+    """A table, and how cells of it are hidden.
 
     Attributes:
         data: the name of the table, for the records.
-        x: the table, NaN where it is missing already; categories as codes.
-        categorical: which columns hold codes.
-        mechanism: of hiding cells; see `amputation.MECHANISMS`.
-        rate: the share of observed cells to hide.
-        seed: of everything.
-        standardise: numbers are centred and divided by the deviation of their column, computed
-            from all cells of `x` ("complete", as in the paper) or from those that stay
-            ("observed", as in practice). Methods see, and errors are in, these units.
+        x: the table, NaN where a cell is missing already; categories as codes 0, 1, ...
+        categorical: True for columns of category codes.
+        mechanism: which cells are hidden; see `MECHANISMS`.
+        rate: the share of the observed cells to hide.
+        seed: random seed of hidden cells, new rows and methods.
+        standardise: numbers are centred and divided by the standard deviation of their column,
+            computed from all cells of `x` ("complete", as in the paper) or from the cells that
+            are not hidden ("observed", as in practice). Methods get these units, and errors are
+            measured in them.
     """
 
     data: str
@@ -90,22 +86,22 @@ def in_sample(
 
     Args:
         experiment: the table, and how to hide cells.
-        methods: by name; called with (x with NaN, categorical, seed), return x completed: an
-            array, or `Completed`.
+        methods: by name; each is called with (x with NaN, categorical, seed) and returns x
+            completed: an array, or `Completed`.
         masks: numbers of the masks: 0, 1, 2, ...
-        done: cells to leave out, as `key_of` and `Store.done` give them.
+        done: attempts to skip, as `key_of` identifies them.
 
     Yields:
-        The fields of `KEY`, `seconds`, and either `mse`, `rmse`, `mae`, `wasserstein` and `crps`
-        of numbers and `accuracy` and `log_loss` of categories, as far as there are any, or
-        `error`. The CRPS of one table is its absolute error, by definition; the log-loss, which
-        would be infinite at the first wrong category, needs a method that draws.
+        The fields of `KEY`, `seconds`, and the metrics: `mse`, `rmse`, `mae`, `wasserstein` and
+        `crps` of numbers, `accuracy` and `log_loss` of categories, if there are any; or `error`.
+        The CRPS of a single table is its absolute error, by definition. The log-loss needs a
+        method that draws: a single wrong category would make it infinite.
     """
     for mask in masks:
         x, hidden = hidden_cells(experiment, mask)
         given = np.where(hidden, np.nan, x)
         for name, method in methods.items():
-            record = _cell(experiment, "in-sample", name, mask)
+            record = _attempted(experiment, "in-sample", name, mask)
             if key_of(record) not in done:
                 seed = experiment.seed + mask
                 attempt = partial(method, given.copy(), experiment.categorical, seed)
@@ -120,19 +116,19 @@ def new_rows(
     *,
     share: float = 0.2,
 ) -> Iterator[Record]:
-    """Fit on a part of the incomplete rows and complete the others; records as `in_sample`.
+    """Fit on a part of the incomplete rows and complete the others; records as in `in_sample`.
 
     Args:
-        experiment: the table, and how to hide cells; with "observed", only rows that methods are
-            fitted on count.
-        methods: by name; called with (x with NaN, categorical, seed), return a function that
-            completes other rows.
+        experiment: the table, and how to hide cells; `standardise="observed"` uses only the rows
+            that methods are fitted on.
+        methods: by name; each is called with (x with NaN, categorical, seed) and returns a
+            function that completes other rows.
         masks: numbers of the masks; each has its own split of the rows.
-        done: cells to leave out.
-        share: of the rows that are new.
+        done: attempts to skip.
+        share: the share of the rows that are new.
 
     Raises:
-        DataError: none are new by that share, or all.
+        DataError: with this share no row is new, or all are.
     """
     n_rows = len(experiment.x)
     n_new = round(share * n_rows)
@@ -147,7 +143,7 @@ def new_rows(
         x, hidden = _with_holes(experiment, mask, ~new)
         given = np.where(hidden, np.nan, x)
         for name, fit in methods.items():
-            record = _cell(experiment, "new-rows", name, mask)
+            record = _attempted(experiment, "new-rows", name, mask)
             if key_of(record) not in done:
                 seed = experiment.seed + mask
                 attempt = partial(
@@ -163,11 +159,11 @@ def _fitted_elsewhere(
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
-    """What identifies a cell of an experiment."""
+    """The fields that identify an attempt."""
     return tuple(record[field] for field in KEY)
 
 
-def _cell(experiment: Experiment, protocol: str, method: str, mask: int) -> Record:
+def _attempted(experiment: Experiment, protocol: str, method: str, mask: int) -> Record:
     return {
         "protocol": protocol,
         "data": experiment.data,
@@ -183,14 +179,14 @@ def _cell(experiment: Experiment, protocol: str, method: str, mask: int) -> Reco
 def hidden_cells(
     experiment: Experiment, mask: int
 ) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
-    """What `in_sample` makes of an experiment: the table in its units, and the hidden cells."""
+    """The standardised table and the hidden cells, as `in_sample` uses them."""
     return _with_holes(experiment, mask, np.ones(len(experiment.x), dtype=bool))
 
 
 def _with_holes(
     experiment: Experiment, mask: int, rows: Bool[np.ndarray, " N"]
 ) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
-    """The table in units of its deviations, and the cells to hide from methods."""
+    """The standardised table, and the cells to hide from methods."""
     rng = np.random.default_rng([experiment.seed, mask, CELLS])
     x = experiment.x
     hidden = ampute(x, experiment.rate, experiment.mechanism, rng=rng)
@@ -206,7 +202,7 @@ def _outcome(
     truth: Float[np.ndarray, "N D"],
     hidden: Bool[np.ndarray, "N D"],
 ) -> Record:
-    """The metrics and the time of an attempt, or what went wrong."""
+    """The metrics and the time of an attempt, or its error."""
     start = time.perf_counter()
     try:
         result = attempt()
@@ -227,7 +223,7 @@ def _outcome(
     if codes.any():
         outcome["accuracy"] = metrics.accuracy(truth, completed, codes)
         if draws is not None:
-            # Of the whole table: a code may be missing among the rows that are scored.
+            # Counted in the whole table: the scored rows may lack a category.
             n_codes = np.nanmax(experiment.x, axis=0).astype(int) + 1
             outcome["log_loss"] = _log_loss(truth, draws, codes, n_codes)
     return outcome
@@ -239,7 +235,10 @@ def _log_loss(
     codes: Bool[np.ndarray, "N D"],
     n_codes: Int[np.ndarray, " D"],
 ) -> float:
-    """Of all hidden codes; probabilities are shares of the draws and of one even draw more."""
+    """The log-loss of hidden categories.
+
+    Probabilities are shares of the draws, plus one draw spread evenly over the categories.
+    """
     total = 0.0
     for j in np.flatnonzero(codes.any(0)):
         counts = (draws[:, :, j, None] == np.arange(n_codes[j])).sum(0)
@@ -254,44 +253,7 @@ def _require_complete(
     if completed.shape != truth.shape:
         raise DataError(f"the completed table has the shape {completed.shape}, not {truth.shape}")
     if not np.isfinite(completed[hidden]).all():
-        raise DataError(f"{(~np.isfinite(completed[hidden])).sum()} hidden cells were not filled")
+        raise DataError(f"{(~np.isfinite(completed[hidden])).sum()} hidden cells were not imputed")
     observed = ~hidden & ~np.isnan(truth)
     if not np.array_equal(completed[observed], truth[observed]):
         raise DataError("observed cells were changed")
-
-
-@dataclass(frozen=True)
-class Store:
-    """Records in a file of JSON lines, one for each, which survives an interrupted run.
-
-    A line is written at once and forced to the disk; a half-written last line is passed over.
-    """
-
-    path: Path
-
-    def records(self) -> list[Record]:
-        """The last record of each cell, in the order of first appearance."""
-        found: dict[tuple[Any, ...], Record] = {}
-        for line in self.path.read_text("utf-8").splitlines() if self.path.exists() else []:
-            try:
-                record = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            found[key_of(record)] = record
-        return list(found.values())
-
-    def done(self) -> set[tuple[Any, ...]]:
-        """The cells that need not be run again: failures are tried once more after a resume."""
-        return {key_of(record) for record in self.records() if "error" not in record}
-
-    def append(self, record: Record) -> None:
-        """Add a record."""
-        with self.path.open("a+b") as file:
-            line = json.dumps(record).encode() + b"\n"
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                if file.read(1) != b"\n":
-                    line = b"\n" + line  # after the end of an interrupted one
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())

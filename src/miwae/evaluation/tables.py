@@ -1,4 +1,4 @@
-"""A user's own table in the experiments: as numbers and codes, and the result as a summary."""
+"""A user's own table in an experiment: its matrix of numbers, and a summary of the results."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ __all__ = ["Matrix", "Summary", "as_matrix", "summarise"]
 
 
 class Matrix(NamedTuple):
-    """The columns that can be compared."""
+    """The columns that can be compared, as numbers."""
 
     x: Float[np.ndarray, "N D"]
     categorical: Bool[np.ndarray, " D"]
@@ -24,7 +24,7 @@ class Matrix(NamedTuple):
 
 
 def as_matrix(schema: Schema, columns: Sequence[Column]) -> Matrix:
-    """Numbers as they are and categories as codes, NaN where missing; other columns are left out.
+    """Numbers unchanged and categories as codes, NaN where missing; other columns are left out.
 
     Raises:
         DataError: fewer than two columns have different values.
@@ -39,17 +39,17 @@ def as_matrix(schema: Schema, columns: Sequence[Column]) -> Matrix:
         categorical.append(coded)
         names.append(known.name)
     if len(parts) < 2:
-        raise DataError("a comparison needs two columns with different values, or more")
+        raise DataError("a comparison needs at least two columns with different values")
     return Matrix(np.stack(parts, axis=1), np.array(categorical), tuple(names))
 
 
 class Summary(NamedTuple):
-    """What a method did on a table, over masks; None where there was nothing to measure."""
+    """The mean results of a method over masks; None for a metric without cells to measure."""
 
     method: str
     n_masks: int
     mse: float | None  # in units of the columns' variances
-    mse_deviation: float | None  # over masks
+    mse_deviation: float | None  # standard deviation over masks
     mae: float | None
     crps: float | None
     accuracy: float | None
@@ -59,7 +59,7 @@ class Summary(NamedTuple):
 
 
 def summarise(records: Iterable[dict[str, Any]]) -> list[Summary]:
-    """One line for each method, the most accurate first: in numbers, or else in categories."""
+    """One summary per method, the most accurate first: by error, or else by accuracy."""
     by_method = defaultdict(list)
     for record in records:
         by_method[record["method"]].append(record)

@@ -1,4 +1,4 @@
-"""Other methods of imputation, behind one interface, held to their published figures."""
+"""Other imputation methods behind one interface, tested against their published results."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from miwae.evaluation.peers.mean import Mean
 from miwae.evaluation.peers.missforest import MissForest
 from miwae.evaluation.peers.pca import PCA
 
-__all__ = ["PEERS", "complete", "fit"]
+__all__ = ["PEERS", "MissForest", "complete", "fit"]
 
 PEERS: dict[str, type[AbstractPeer]] = {
     "mean": Mean,
@@ -39,8 +39,9 @@ def fit(
 ) -> Callable[[Float[np.ndarray, "M D"]], Float[np.ndarray, "M D"]]:
     """A function that completes other rows by that method.
 
-    Most of these methods keep nothing to complete other rows with: the table is completed anew
-    with them at its end. So they learn from the new rows as well, and take as long as ever.
+    Most of these methods learn nothing that could complete other rows, so the rows are appended to
+    the table and the whole table is completed again. These methods therefore learn from the new
+    rows as well, and take as long as for the whole table.
     """
 
     def completed(new: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"]:

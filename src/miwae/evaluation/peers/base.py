@@ -1,4 +1,4 @@
-"""What every other method offers, so that all can be compared in one loop."""
+"""The interface of all other methods, so that one loop can compare them."""
 
 import abc
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from miwae.errors import DataError
 
 __all__ = ["AbstractPeer", "from_one_hot", "one_hot"]
 
-STREAM = 20_120_112  # any number that nobody else adds to a seed
+STREAM = 20_120_112  # an arbitrary number that nothing else adds to a seed
 
 
 @dataclass(frozen=True, kw_only=True)
 class AbstractPeer(abc.ABC):
     """A method that completes a table.
 
-    A new one implements `_complete`, which may rely on checked input and need not care about
-    observed cells, and gets a line in `PEERS` and in the contract tests.
+    A new method implements `_complete`, which gets checked input and may change observed cells,
+    and is added to `PEERS` and to the contract tests.
 
     Attributes:
-        seed: of all its randomness; the same seed gives the same table.
+        seed: random seed.
     """
 
     seed: int = 0
@@ -29,14 +29,14 @@ class AbstractPeer(abc.ABC):
     def fit_transform(
         self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
     ) -> Float[np.ndarray, "N D"]:
-        """A copy of the table without NaN; observed cells bit for bit.
+        """A completed copy of the table; observed cells do not change.
 
         Args:
             x: numbers, and codes 0, 1, ... in categorical columns; NaN where missing.
-            categorical: which columns hold codes.
+            categorical: True for columns of category codes.
 
         Raises:
-            DataError: a column without any value, an infinite value, or one that is no code.
+            DataError: a column without any value, an infinite value, or an invalid code.
         """
         _require_usable(x, categorical)
         missing = np.isnan(x)
@@ -45,14 +45,14 @@ class AbstractPeer(abc.ABC):
         return np.where(missing, self._complete(x, categorical), x)
 
     def _generator(self) -> np.random.Generator:
-        """Its own stream: cells that the same seed has hidden must not be drawn first again."""
+        """Independent of the random numbers that hid cells with the same seed."""
         return np.random.default_rng([self.seed, STREAM])
 
     @abc.abstractmethod
     def _complete(
         self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
     ) -> Float[np.ndarray, "N D"]:
-        """A table that has values in the missing cells of `x`, which it does not change."""
+        """A table with values in the missing cells of `x`; `x` itself must not change."""
 
 
 def _require_usable(x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]) -> None:
@@ -69,13 +69,13 @@ def _require_usable(x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, "
 def one_hot(
     x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], *, first: bool = True
 ) -> Float[np.ndarray, "N E"]:
-    """Each categorical column as one column of 0 and 1 for each code that occurs.
+    """Replace each categorical column by one column of 0 and 1 per code that occurs.
 
     Args:
         x: the table.
-        categorical: which columns hold codes.
-        first: also for the first code, which is what the others leave. Regressions must not see
-            it: a column that is the rest of others is predicted perfectly, and from nothing else.
+        categorical: True for columns of category codes.
+        first: whether the first code has a column too. For regressions it must not: it is one
+            minus the sum of the others, which would predict it perfectly.
     """
     parts = []
     for j in range(x.shape[1]):

@@ -28,7 +28,7 @@ class Iterative(AbstractPeer):
     ) -> Float[np.ndarray, "N D"]:
         imputer = IterativeImputer(max_iter=self.max_iterations, random_state=self.seed)
         with warnings.catch_warnings():
-            # It seldom converges in ten rounds; what it has then is what its users get.
+            # It seldom converges in ten rounds; its users get the result after ten rounds.
             warnings.simplefilter("ignore", ConvergenceWarning)
             completed = imputer.fit_transform(one_hot(x, categorical, first=False))
         return from_one_hot(np.asarray(completed), x, categorical, first=False)

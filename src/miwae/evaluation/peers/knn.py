@@ -11,7 +11,7 @@ from miwae.evaluation.peers.mean import centres
 
 __all__ = ["KNN", "VIMKNN"]
 
-# As in the paper.
+# The candidates of the paper.
 CANDIDATES = tuple(range(5, 16))
 N_FOLDS = 5
 
@@ -23,12 +23,12 @@ CHUNK = 256
 class KNN(AbstractPeer):
     """The mean, or the most frequent code, among the nearest rows that have a value there.
 
-    Gower's distance of two rows is the mean, over the columns that both have, of |x - y| / range
-    for numbers and of x != y for categories.
+    Gower's distance of two rows is the mean, over the columns observed in both, of
+    |x - y| / range for numbers and of x != y for categories.
 
     Attributes:
-        n_neighbours: how many; None for the best of 5 to 15 in five-fold cross-validation over
-            the observed cells.
+        n_neighbours: how many neighbours; None chooses the best of 5 to 15 by five-fold
+            cross-validation over the observed cells.
     """
 
     n_neighbours: int | None = None
@@ -59,10 +59,11 @@ class KNN(AbstractPeer):
 
 @dataclass(frozen=True, kw_only=True)
 class VIMKNN(AbstractPeer):
-    """kNN as R's package VIM does it, for comparison with published figures only.
+    """kNN as in R's package VIM, for comparison with published results only.
 
-    Here a missing cell is a value of its own, one range above the largest (so that rows are near
-    if they miss the same cells), columns filled before count as observed, numbers are medians.
+    A missing cell counts as a value, one range above the largest, so that rows are near if they
+    miss the same cells; columns that were imputed before count as observed; numbers are imputed by
+    medians.
     """
 
     n_neighbours: int = 15
@@ -110,7 +111,7 @@ def _completed(
 def _scaled(
     x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
 ) -> Float[np.ndarray, "N D"]:
-    """Numbers divided by the range of their column, codes as they are."""
+    """Numbers divided by the range of their column; category codes unchanged."""
     spread = np.nanmax(x, axis=0) - np.nanmin(x, axis=0)
     return x / np.where(categorical | (spread == 0), 1.0, spread)
 
@@ -118,7 +119,7 @@ def _scaled(
 def _distances(
     z: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], rows: Int[np.ndarray, " R"]
 ) -> tuple[Float[np.ndarray, "R N"], Float[np.ndarray, "R N"]]:
-    """Sums of distances of some rows from all, and the number of columns that they share."""
+    """Sums of distances of some rows from all rows, and how many columns each pair shares."""
     seen = ~np.isnan(z)
     total = np.zeros((len(rows), len(z)))
     for j in range(z.shape[1]):
@@ -137,7 +138,7 @@ def _nearest(distance: Float[np.ndarray, "R M"], count: int) -> Int[np.ndarray, 
 
 
 def _modes(values: Float[np.ndarray, "R K"]) -> Float[np.ndarray, " R"]:
-    """The most frequent code of each row, the smallest of several."""
+    """The most frequent code of each row; of several, the smallest."""
     codes = np.unique(values[~np.isnan(values)])
     return codes[(values[:, :, None] == codes).sum(1).argmax(1)]
 
@@ -147,10 +148,10 @@ def _chunks(rows: Int[np.ndarray, " R"]) -> list[Int[np.ndarray, " C"]]:
 
 
 def _folds(x: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Int[np.ndarray, "N D"]:
-    """A fold for each observed cell, equally many in each column; -1 for those never held out."""
+    """A fold for each observed cell, of equal sizes per column; -1 for cells never held out."""
     fold = np.full(x.shape, -1)
     for j in range(x.shape[1]):
         rows = rng.permutation(np.flatnonzero(~np.isnan(x[:, j])))
-        if len(rows) > 1:  # the only value of a column has nothing to be predicted from
+        if len(rows) > 1:  # a column's only value cannot be predicted from others
             fold[rows, j] = np.arange(len(rows)) % N_FOLDS
     return fold

@@ -13,7 +13,7 @@ __all__ = ["Mean", "centres"]
 def centres(
     x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
 ) -> Float[np.ndarray, " D"]:
-    """The mean of each column, or its most frequent code (the smallest of several)."""
+    """The mean of each column, or its most frequent code (of several, the smallest)."""
     found = np.nanmean(x, axis=0)
     for j in np.flatnonzero(categorical):
         codes, counts = np.unique(x[~np.isnan(x[:, j]), j], return_counts=True)
@@ -23,7 +23,7 @@ def centres(
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(AbstractPeer):
-    """The mean of the column, or its most frequent code: what every method has to beat."""
+    """The mean of the column, or its most frequent code: the baseline of every comparison."""
 
     def _complete(
         self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]

@@ -1,4 +1,4 @@
-"""Random forests, column by column, until they agree with themselves."""
+"""Random forests, column by column, repeated until imputations stop settling."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from miwae.evaluation.peers.mean import centres
 
 __all__ = ["MissForest"]
 
-# R's package sets randomForest's `nodesize`, below or at which a node is not split any more, to 1
-# for numbers and 5 for categories: the reverse of randomForest's own defaults. scikit-learn
-# counts from the other side.
+# R's package sets randomForest's `nodesize` to 1 for numbers and 5 for categories, the reverse of
+# randomForest's own defaults. A node of at most `nodesize` rows is not split; scikit-learn's
+# parameter is the smallest node that is split.
 SMALLEST_SPLIT_NUMBERS = 2
 SMALLEST_SPLIT_CATEGORIES = 6
 
@@ -23,12 +23,12 @@ class MissForest(AbstractPeer):
     """missForest (Stekhoven & Buehlmann 2012), with the defaults of the R package.
 
     Start from means; visit columns in increasing number of missing cells and replace these by
-    the predictions of a forest on all other columns; repeat until the table moves more than
+    the predictions of a forest on all other columns; repeat until the imputations change more than
     in the round before, for numbers and for categories, and return the round before.
 
-    Forests see categories as numbers, where R splits sets of them. Rows without any observed cell
-    are predicted from their own predictions and wander to an arbitrary place, which is the
-    algorithm's own: in tables of few columns it is a large part of the error.
+    Forests treat categories as numbers, where R splits sets of them. Rows without any observed
+    cell are predicted from their own predictions and end at arbitrary values. This is a property
+    of the algorithm, and in tables of few columns a large part of its error.
     """
 
     n_trees: int = 100
@@ -93,7 +93,7 @@ class MissForest(AbstractPeer):
         new: Float[np.ndarray, "H E"],
         seed: int,
     ) -> Float[np.ndarray, " H"]:
-        """Every tree has one vote, as in R; scikit-learn would average probabilities."""
+        """The majority vote of the trees, as in R; scikit-learn would average probabilities."""
         forest = RandomForestClassifier(
             self.n_trees,
             max_features=_n_tried(x),  # pyright: ignore[reportArgumentType]
@@ -109,7 +109,7 @@ class MissForest(AbstractPeer):
 
 
 def _n_tried(x: Float[np.ndarray, "N E"]) -> int:
-    """Columns tried at each split: the root of the number of all columns, that of y included."""
+    """Columns tried at each split: the square root of the number of columns, y included."""
     return min(int(np.sqrt(x.shape[1] + 1)), x.shape[1])
 
 
@@ -118,7 +118,7 @@ def _changes(
     old: Float[np.ndarray, "N D"],
     categorical: Bool[np.ndarray, " D"],
 ) -> Float[np.ndarray, " 2"]:
-    """How far a round moved numbers and categories; infinite where there are no such columns."""
+    """How much a round changed numbers and categories; infinite without such columns."""
     numbers = ~categorical
     of_numbers = of_categories = np.inf
     if numbers.any():

@@ -14,10 +14,10 @@ __all__ = ["PCA", "fit_components"]
 
 MAX_ITERATIONS = 1_000
 
-# As missMDA: so precise the result, so precise the fits that only choose.
+# Tolerances of missMDA: of the result, and of the fits that choose the number of components.
 PRECISE, ROUGH = 1e-6, 1e-4
 
-# missMDA holds out 5 %, a hundred times; fewer and larger sets for speed.
+# missMDA holds out 5 % a hundred times; larger and fewer sets are faster.
 HELD_OUT = 0.1
 N_REPETITIONS = 5
 
@@ -26,15 +26,15 @@ N_REPETITIONS = 5
 class PCA(AbstractPeer):
     """Regularised iterative PCA (Josse & Husson 2012), as `imputePCA` of R's package missMDA.
 
-    Categories are columns of 0 and 1; the largest wins.
+    Categories are columns of 0 and 1; the category with the largest value is imputed.
 
     Attributes:
-        n_components: how many; None to choose.
-        selection: how to choose, in words of missMDA's `estim_ncpPCA`: "kfold", the smallest
-            error on held-out observed cells, or "gcv", the first minimum of generalised
-            cross-validation, which counts parameters. Where half of the cells are missing from a
-            dozen columns, the latter often finds no component at all: it is the mean then.
-        max_components: at most so many are considered; missMDA's default.
+        n_components: how many components; None chooses.
+        selection: how to choose, as in missMDA's `estim_ncpPCA`: "kfold", the smallest error on
+            held-out observed cells, or "gcv", the first minimum of generalised cross-validation,
+            which counts parameters. With half of the cells of a dozen columns missing, "gcv" often
+            chooses no component at all, and imputes the mean.
+        max_components: the largest number considered; missMDA's default.
     """
 
     n_components: int | None = None
@@ -60,7 +60,7 @@ def _by_generalised_cross_validation(x: Float[np.ndarray, "N E"], most: int) -> 
     (n, p), seen = x.shape, ~np.isnan(x)
     last = np.inf
     for count in range(most + 1):
-        # Observed cells less parameters: means, scores and loadings. Without any left, stop.
+        # Observed cells minus parameters (means, scores and loadings); stop if none are left.
         free = seen.sum() - p - count * (n + p - count - 1)
         if free <= 0:
             return count - 1
@@ -88,10 +88,11 @@ def _by_held_out_cells(x: Float[np.ndarray, "N E"], most: int, rng: np.random.Ge
 def fit_components(
     x: Float[np.ndarray, "N E"], count: int, tolerance: float = PRECISE
 ) -> Float[np.ndarray, "N E"]:
-    """The regularised fit of a table with holes by so many components, in all cells.
+    """The regularised fit of an incomplete table by `count` components, in all cells.
 
-    Fill the holes, standardise, fit components with eigenvalues shrunk from l to l - noise, where
-    noise is the mean of the others, fill the holes from the fit, and repeat until it stays.
+    Impute missing cells, standardise, fit components with eigenvalues shrunk from l to l - noise,
+    where noise is the mean of the other eigenvalues, impute from the fit, and repeat until it
+    converges.
     """
     (n, p), seen = x.shape, ~np.isnan(x)
     fit = np.broadcast_to(np.nanmean(x, axis=0), x.shape)

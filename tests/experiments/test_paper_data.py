@@ -5,9 +5,9 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
+import paper_data
 from miwae.errors import DataError, SettingsError
-from miwae.evaluation import datasets
-from miwae.evaluation.datasets import DATASETS, load, load_digits
+from paper_data import DATASETS, load, load_digits
 
 
 def write(directory, name, n_rows):
@@ -49,7 +49,7 @@ def test_offline_says_what_to_do(monkeypatch):
         raise URLError("no network")
 
     monkeypatch.delenv("MIWAE_DATA", raising=False)
-    monkeypatch.setattr(datasets, "fetch_openml", offline)
+    monkeypatch.setattr(paper_data, "fetch_openml", offline)
     with pytest.raises(DataError, match=r"no network.* put yeast.csv into .* MIWAE_DATA"):
         load("yeast")
 
@@ -59,7 +59,7 @@ def test_openml_gives_the_target_apart_or_not(monkeypatch, apart):
     x = np.arange(1030.0 * 9).reshape(1030, 9)
     answer = (x[:, :8], x[:, 8].astype(str)) if apart else (x, None)
     monkeypatch.delenv("MIWAE_DATA", raising=False)
-    monkeypatch.setattr(datasets, "fetch_openml", lambda **_: answer)
+    monkeypatch.setattr(paper_data, "fetch_openml", lambda **_: answer)
     np.testing.assert_array_equal(load("concrete"), x)
     np.testing.assert_array_equal(load("concrete", target=False), x[:, :8])
 
@@ -83,7 +83,7 @@ def test_the_tables_are_those_of_the_paper(name):
 def test_digits_are_unpacked_with_their_labels(tmp_path, monkeypatch):
     bits = np.random.default_rng(0).integers(2, size=(5, 784), dtype=np.uint8)
     labels = np.arange(5, dtype=np.uint8)
-    np.savez(tmp_path / datasets.DIGITS, valid=np.packbits(bits, axis=1), valid_labels=labels)
+    np.savez(tmp_path / paper_data.DIGITS, valid=np.packbits(bits, axis=1), valid_labels=labels)
     monkeypatch.setenv("MIWAE_DATA", str(tmp_path))
     digits = load_digits("valid", 3)
     np.testing.assert_array_equal(digits.x, bits[:3])
@@ -96,7 +96,7 @@ def test_digits_are_unpacked_with_their_labels(tmp_path, monkeypatch):
 
 
 def test_the_digits_are_those_of_the_paper():
-    if not (Path(os.environ.get("MIWAE_DATA", "missing")) / datasets.DIGITS).is_file():
+    if not (Path(os.environ.get("MIWAE_DATA", "missing")) / paper_data.DIGITS).is_file():
         pytest.skip("the digits are not here: name their directory in MIWAE_DATA")
     test = load_digits("test")
     assert test.x.shape == (10_000, 784)
