@@ -24,8 +24,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"modelling", "tabular", "progress"}),
     frozenset({"persistence"}),
     frozenset({"imputer"}),
-    frozenset({"telling"}),
     frozenset({"cli"}),
+    frozenset({"__main__"}),
 )
 
 # Tables and their copies know nothing of models, and models nothing of tables: neither is above

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from miwae.imputer import MIWAEImputer
-    from miwae.multiple import MultiplyImputed, Pooled, pool
+    from miwae.pooling import MultiplyImputed, Pooled, pool
 
     __version__: str
 
@@ -15,9 +15,9 @@ __all__ = ["MIWAEImputer", "MultiplyImputed", "Pooled", "pool"]
 # what needs no model, do not wait for JAX and scikit-learn.
 _HOMES = {
     "MIWAEImputer": "miwae.imputer",
-    "MultiplyImputed": "miwae.multiple",
-    "Pooled": "miwae.multiple",
-    "pool": "miwae.multiple",
+    "MultiplyImputed": "miwae.pooling",
+    "Pooled": "miwae.pooling",
+    "pool": "miwae.pooling",
 }
 
 

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from miwae.columns import Column, Schema
+from miwae.columns.kinds import Coded
 from miwae.errors import DataError
-from miwae.table.base import Column
-from miwae.table.encoding import encode
-from miwae.table.schema import CODED, Schema
 
 __all__ = ["Matrix", "Summary", "as_matrix", "summarise"]
 
@@ -29,13 +28,12 @@ def as_matrix(schema: Schema, columns: Sequence[Column]) -> Matrix:
     Raises:
         DataError: fewer than two columns have different values.
     """
-    encoded = encode(schema, columns)
     parts, categorical, names = [], [], []
-    for j, position in enumerate(schema.modelled):
+    for position in schema.modelled:
         known, column = schema.columns[position], columns[position]
-        coded = known.kind in CODED
-        values = encoded.x[:, j] if coded else column.values
-        parts.append(np.where(encoded.observed[:, j], values, np.nan))
+        values, seen, *_ = known.encoded(column)
+        coded = isinstance(known.kind, Coded)
+        parts.append(np.where(seen, values if coded else column.values, np.nan))
         categorical.append(coded)
         names.append(known.name)
     if len(parts) < 2:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from miwae.columns import Cells, Column, Schema
+from miwae.errors import DataError
 from miwae.events import Event
 from miwae.inference.sampling import RowReport
 from miwae.progress import Progressor
@@ -138,7 +139,38 @@ class FittedTable:
         events = _united(events, _of_models(models))
         return replace(self, models=models, training=training, events=events)
 
+    def without_events(self) -> "FittedTable":
+        """For those who have seen the events of the fit."""
+        return replace(self, events=())
+
     # ------------------------------------------------------------------ answering
+
+    def require_columns(self, names: Sequence[str], *, named: bool = True) -> None:
+        """Refuse a table with other columns than those that were learned, or in another order.
+
+        Args:
+            names: of the columns of the table.
+            named: whether the columns that were learned had names; if not, only count them.
+
+        Raises:
+            DataError: names the columns that are absent, unknown or elsewhere.
+        """
+        known = self.schema.names
+        if named and tuple(names) != known:
+            absent = [name for name in known if name not in names]
+            extra = [name for name in names if name not in known]
+            what = ([f"lacks {', '.join(absent)}"] if absent else []) + (
+                [f"has the unknown {', '.join(extra)}"] if extra else []
+            )
+            raise DataError(
+                "the table "
+                + (" and ".join(what) or "has its columns in another order")
+                + f"; the model was fitted to {', '.join(known)}"
+            )
+        if len(names) != len(known):
+            raise DataError(
+                f"the table has {len(names)} columns, but the model was fitted to {len(known)}"
+            )
 
     def encoded(self, columns: Sequence[Column], *, zeros_if_empty: bool = False) -> EncodedTable:
         """New rows, read as what was learned.

@@ -1,0 +1,129 @@
+"""`miwae benchmark`: imputers compared on the user's own tables."""
+
+import json
+import sys
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from miwae.cli import _options as options
+from miwae.cli._comparison import (
+    Comparison,
+    plot_comparisons,
+    print_comparisons,
+    report_record,
+    require_plots,
+)
+from miwae.cli._options import opened
+from miwae.cli._programs import keep_programs
+from miwae.cli._report import console_on
+from miwae.columns import infer_schema
+from miwae.errors import SettingsError
+
+__all__ = ["benchmark"]
+
+
+def benchmark(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="DATA...", help="Tables, complete or not.")
+    ],
+    methods: Annotated[
+        str, typer.Option(metavar="A,B,...", help="Which methods; all that are known by default.")
+    ] = "",
+    mechanism: Annotated[
+        str, typer.Option(help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ...")
+    ] = "mcar",
+    rate: Annotated[float, typer.Option(help="Share of the observed cells to hide.")] = 0.3,
+    masks: Annotated[int, typer.Option(min=1, help="How many times.")] = 3,
+    new_rows: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", help="Learn from the other rows only, and fill this share of them."
+        ),
+    ] = 0.0,
+    plot: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
+    ] = None,
+    kind: options.Kinds = None,
+    na: options.NaWords = None,
+    only_na: options.OnlyNa = False,
+    delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
+    no_header: options.NoHeader = False,
+    seed: options.Seed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare imputers on your own tables, by hiding observed cells and filling them again."""
+    from miwae.evaluation import MECHANISMS, Experiment, as_matrix, summarise
+
+    attempts, chosen = _protocol(new_rows, methods)
+    if mechanism not in MECHANISMS:
+        raise SettingsError(f"--mechanism {mechanism} is not one of {', '.join(MECHANISMS)}")
+    if plot is not None:
+        require_plots(plot)
+    compared = []
+    for source in sources:
+        file = opened(source, kind, na, delimiter, encoding, only_na=only_na, header=not no_header)
+        columns = file.document.read(file.marks).columns
+        matrix = as_matrix(infer_schema(columns, column_kinds=file.kinds), columns)
+        experiment = Experiment(
+            source, matrix.x, matrix.categorical, mechanism, rate, seed, "observed"
+        )
+        records = []
+        for record in attempts(experiment, chosen, range(masks)):
+            records.append(record)
+            if not as_json and not quiet:
+                report_record(record, masks)
+        compared.append(Comparison(source, matrix.names, summarise(records), records))
+    if as_json:
+        data = [comparison.as_data() for comparison in compared]
+        sys.stdout.write(json.dumps(data, indent=2) + "\n")
+    else:
+        print_comparisons(console_on(sys.stdout), compared)
+    if plot is not None:
+        plot_comparisons(compared, plot)
+
+
+def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:
+    """How to compare, and the methods for it: those that complete new rows are fitted before."""
+    from miwae import evaluation
+    from miwae.evaluation import peers
+
+    if not 0 <= new_rows < 1:
+        raise SettingsError(f"--new-rows {new_rows} is not a share of the rows, 0 to below 1")
+    if new_rows:
+        attempts = partial(evaluation.new_rows, share=new_rows)
+        ours, theirs = _fit_by_default, peers.fit
+    else:
+        attempts = evaluation.in_sample
+        ours, theirs = _complete_by_default, peers.complete
+    known = {"miwae": ours, **{name: partial(theirs, name) for name in peers.PEERS}}
+    asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
+    for name in asked:
+        if name not in known:
+            raise SettingsError(f"--methods {name} is not one of {', '.join(known)}")
+    return attempts, {name: known[name] for name in asked}
+
+
+def _complete_by_default(x: Any, categorical: Any, seed: int) -> Any:
+    """Our imputer on numbers and codes."""
+    return _fit_by_default(x, categorical, seed)(x)
+
+
+def _fit_by_default(x: Any, categorical: Any, seed: int) -> Any:
+    """A function that completes rows by our imputer, and draws them."""
+    import numpy as np
+
+    from miwae.evaluation import Completed
+    from miwae.imputer import MIWAEImputer
+
+    keep_programs()
+    kinds = dict.fromkeys(categorical.nonzero()[0].tolist(), "categorical")
+    imputer = MIWAEImputer(random_state=seed, column_kinds=kinds or None).fit(x)
+
+    def completed(rows: Any) -> Completed:
+        return Completed(imputer.transform(rows), lambda: np.stack(list(imputer.sample(rows))))
+
+    return completed

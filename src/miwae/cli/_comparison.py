@@ -1,0 +1,132 @@
+"""How methods compare: one table for each file, or a picture."""
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from miwae.atomic import require_directory, write_atomically
+from miwae.errors import SettingsError
+
+if TYPE_CHECKING:
+    from miwae.evaluation import Summary
+
+__all__ = [
+    "Comparison",
+    "plot_comparisons",
+    "print_comparisons",
+    "report_record",
+    "require_plots",
+]
+
+
+class Comparison(NamedTuple):
+    """What methods did on one table."""
+
+    source: str
+    names: tuple[str, ...]  # of the columns that were compared
+    summaries: "list[Summary]"  # the most accurate first
+    records: list[dict[str, Any]]
+
+    def as_data(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "file": self.source,
+            "columns": list(self.names),
+            "methods": [summary._asdict() for summary in self.summaries],
+            "records": self.records,
+        }
+
+
+def report_record(record: dict[str, Any], n_masks: int) -> None:
+    """One line for each attempt, since some take long."""
+    parts = [f"{name} {record[name]:.4f}" for name in ("mse", "accuracy") if name in record]
+    result = record.get("error") or ", ".join(parts)
+    sys.stderr.write(
+        f"{record['data']}  mask {record['mask'] + 1} of {n_masks}  {record['method']}: {result} "
+        f"({record['seconds']:.1f} s)\n"
+    )
+
+
+# What is shown of each method, where it was measured: title, field, format.
+SHOWN = (
+    ("squared error", "mse", ".3f"),
+    ("absolute error", "mae", ".3f"),
+    ("CRPS", "crps", ".3f"),
+    ("right categories", "accuracy", ".1%"),
+    ("log-loss", "log_loss", ".3f"),
+    ("seconds", "seconds", ".1f"),
+)
+
+
+def print_comparisons(console: Console, compared: list[Comparison]) -> None:
+    """One table for each file, the most accurate method first."""
+    for comparison in compared:
+        view = Table(
+            title=f"{comparison.source}: {len(comparison.names)} columns",
+            box=None,
+            pad_edge=False,
+            title_justify="left",
+            header_style="bold",
+        )
+        view.add_column("method", no_wrap=True)
+        lines = comparison.summaries
+        shown = [t for t in SHOWN if any(getattr(line, t[1]) is not None for line in lines)]
+        for title, *_ in shown:
+            view.add_column(title, justify="right", no_wrap=True)
+        for line in lines:
+            view.add_row(line.method, *(_shown(line, name, form) for _, name, form in shown))
+        console.print(view)
+        for line in lines:
+            if line.error is not None:
+                console.print(f"{line.method} failed: {line.error}", soft_wrap=True)
+        console.print("Errors on hidden cells, in units of the deviations of their columns.\n")
+
+
+def _shown(line: "Summary", name: str, form: str) -> str:
+    value = getattr(line, name)
+    if value is None:
+        return ""
+    spread = line.mse_deviation if name == "mse" else None
+    return f"{value:{form}}" + (f" ± {spread:{form}}" if spread is not None else "")
+
+
+def require_plots(path: str) -> None:
+    """Find out before long work whether there can be a picture.
+
+    Raises:
+        SettingsError: matplotlib is not installed, or does not know the kind of file.
+        MiwaeError: there is no such directory, or it may not be written to.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise SettingsError("--plot needs matplotlib: pip install 'miwae[plots]'") from error
+    if not path.endswith((".png", ".svg", ".pdf")):
+        raise SettingsError(f"--plot {path}: the name must end in .png, .svg or .pdf")
+    require_directory(path)
+
+
+def plot_comparisons(compared: list[Comparison], path: str) -> None:
+    """Squared error with its deviation over masks, or wrong categories; a panel for each file."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 0.6 + 2.6 * len(compared)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(compared), 1, squeeze=False)[:, 0]
+    for panel, comparison in zip(panels, compared, strict=True):
+        lines = [line for line in comparison.summaries if line.n_masks][::-1]
+        names = [f"{line.method} ({line.seconds:.0f} s)" for line in lines]
+        colours = ["C3" if line.method == "miwae" else "0.65" for line in lines]
+        if any(line.mse is not None for line in lines):
+            spread = [line.mse_deviation or 0.0 for line in lines]
+            panel.barh(names, [line.mse for line in lines], xerr=spread, color=colours, capsize=3)
+            panel.set(title=comparison.source, xlabel="squared error on hidden cells")
+        else:  # a table of categories
+            panel.barh(names, [1 - (line.accuracy or 0.0) for line in lines], color=colours)
+            panel.set(title=comparison.source, xlabel="share of wrong categories, hidden cells")
+        for side in ("top", "right"):
+            panel.spines[side].set_visible(False)
+    write_atomically(path, lambda file: figure.savefig(file, format=path[-3:], dpi=150))

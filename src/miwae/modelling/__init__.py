@@ -1,1 +1,0 @@
-"""The model behind a table: built from its schema, fitted to its arrays, asked for imputations."""

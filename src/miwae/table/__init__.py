@@ -1,1 +1,0 @@
-"""Real tables: what their columns hold, and the way to arrays and back."""
