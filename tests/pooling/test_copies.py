@@ -149,3 +149,13 @@ def test_fits_do_not_depend_on_the_type_of_frame(make):
     assert pooled.names == ("Intercept", x)
     assert pooled.df_complete == 3
     np.testing.assert_allclose(pooled.estimate, np.mean([line.coef for line in lines], axis=0))
+
+
+@pytest.mark.parametrize("make", [make_polars, make_arrow], ids=["polars", "arrow"])
+def test_the_long_frame_has_the_types_of_the_copies(make):
+    drawn = [[1.5, 2.5], [3.5, 4.5]]
+    cells = [{0: Cells(np.arange(2), np.array(values), storage="number")} for values in drawn]
+    long = MultiplyImputed(make({"x": [None, None]}), cells).complete("long")
+    assert_same(long, make({
+        ".imp": [0, 0, 1, 1, 2, 2], ".id": [1, 2] * 3, "x": [None, None, *drawn[0], *drawn[1]],
+    }))  # fmt: skip

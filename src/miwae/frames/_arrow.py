@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from miwae.columns import Cells, Column, as_codes, coded_column
-from miwae.frames._series import is_null, read_series, values_for, with_type
+from miwae.frames._series import dtype_of, read_series, values_for, with_type
 
 __all__ = ["filled_arrow", "read_arrow"]
 
@@ -60,7 +60,7 @@ def filled_arrow(array: Any, cells: Cells, name: str) -> Any:
     import pyarrow as pa
     from pyarrow import types
 
-    if is_null(array):
+    if dtype_of(array) is None:
         array = with_type(array, cells)
         # Narwhals makes nanoseconds of times of day, which Python's do not have.
         array = array.cast(pa.time64("us")) if types.is_time(array.type) else array

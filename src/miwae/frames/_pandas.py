@@ -63,7 +63,8 @@ def completed_pandas(frame: Any, cells: CellsByColumn, names: Sequence[str]) -> 
         own = frame.iloc[:, position]
         filled = _filled(_with_type(own, part, names[position]), part, names[position])
         if isinstance(filled, np.ndarray) and filled.dtype == own.dtype:
-            out.iloc[:, position] = filled  # in the memory of the copy
+            # In the memory of the copy; a single time that is no array of pandas is refused.
+            out.iloc[:, position] = pd.array(filled) if filled.dtype.kind in "Mm" else filled
         else:
             # The type is named, or objects that are all text would become text.
             out.isetitem(position, pd.Series(filled, index=frame.index, dtype=filled.dtype))

@@ -27,10 +27,11 @@ from miwae.columns import (
 )
 from miwae.frames._array import read_array, read_text
 
-__all__ = ["is_null", "native_type", "read_series", "values_for", "with_type"]
+__all__ = ["dtype_of", "read_series", "values_for", "with_type"]
 
 WIDE = (nw.Int128, nw.UInt128)  # numpy has no such integers
 WORDS = (nw.String, nw.Categorical, nw.Enum)
+INSTANTS = (nw.Date, nw.Datetime, nw.Duration)
 
 # For columns of the type that a library gives to nothing.
 TYPES: dict[str, Any] = {
@@ -44,36 +45,32 @@ TYPES: dict[str, Any] = {
 }
 
 
-def native_type(native: Any) -> Any:
-    """The type of a column in its own library."""
+def _own_type(native: Any) -> Any:
     return native.type if hasattr(native, "type") else native.dtype
 
 
-def is_null(native: Any) -> bool:
-    """Whether a column has the type of columns that nothing is known about."""
-    return str(native_type(native)).lower() == "null"
+def dtype_of(native: Any) -> Any:
+    """The type of a column in narwhals' terms, and of all that narwhals does not know.
+
+    None is the type of columns that nothing is known about.
+    """
+    own = _own_type(native)
+    if hasattr(own, "scale"):  # as decimals have, of any number of bits
+        return nw.Decimal
+    if str(own).startswith("date64"):
+        return nw.Date
+    return None if str(own).lower() == "null" else nw.from_native(native, series_only=True).dtype
 
 
 def with_type(native: Any, cells: Cells) -> Any:
     """The column with a type for these cells, if it has none."""
-    if not is_null(native) or cells.storage not in TYPES:
+    if dtype_of(native) is not None or cells.storage not in TYPES:
         return native
     return nw.from_native(native, series_only=True).cast(TYPES[cells.storage]).to_native()
 
 
-def _dtype(series: nw.Series) -> Any:
-    """Narwhals' type; it does not know dates stored as milliseconds."""
-    date = str(native_type(series.to_native())).startswith("date64")
-    return nw.Date() if date else series.dtype
-
-
-def _scale(series: nw.Series) -> int | None:
-    """Digits after the point of decimals, which are the only types that have a scale."""
-    return getattr(native_type(series.to_native()), "scale", None)
-
-
 def read_series(
-    native: Any, name: str, missing_values: tuple[Any, ...], dtype: str = ""
+    native: Any, name: str, missing_values: tuple[Any, ...], label: str = ""
 ) -> Column:
     """A column in neutral form.
 
@@ -81,58 +78,47 @@ def read_series(
         native: a series of polars or pandas, or a chunked array.
         name: of the column.
         missing_values: what counts as missing besides null and NaN.
-        dtype: the name of the type, if it is not what the column itself says.
+        label: the name of the type, if it is not what the column itself says.
     """
-    label = dtype or str(native_type(native))
+    label, dtype = label or str(_own_type(native)), dtype_of(native)
     series = nw.from_native(native, series_only=True)
     missing = series.is_null().to_numpy()
-    if is_null(native):
+    if dtype is None:
         nothing = np.full(len(missing), np.nan)
         column = number_column(name, nothing, missing, (), whole=False, dtype=label)
         return replace(column, typed=False)
-    if series.dtype == nw.Boolean:
+    if dtype == nw.Boolean:
         values = series.fill_null(value=False).to_numpy()
         return boolean_column(name, values, missing, missing_values, dtype=label)
-    numbers = _numbers(series)
-    if numbers is not None:
-        values, whole = numbers
+    if dtype.is_numeric():
+        values, whole = _numbers(series, dtype)
         return number_column(name, values, missing, missing_values, whole=whole, dtype=label)
-    if series.dtype in WORDS:
-        return _read_words(series, name, missing_values, label)
-    if series.dtype == nw.Time:
+    if dtype == nw.Enum:
+        codes = nw.from_native(native.to_physical(), series_only=True)
+        codes = codes.cast(nw.Int64()).fill_null(-1).to_numpy()
+        levels = dtype.categories
+        return coded_column(name, "category", codes, levels, missing_values, dtype=label)
+    if dtype in WORDS:  # a Categorical of polars declares no categories
+        column = read_text(series.to_numpy(), name, missing_values, label)
+        return replace(column, storage="text" if dtype == nw.String else "category")
+    if dtype == nw.Time:
         # Only as nanoseconds are all times of day integers of one size.
         ticks = series.cast(nw.Time()).cast(nw.Int64()).fill_null(0).to_numpy()
         return tick_column(
             name, ticks, missing, missing_values, unit="ns", storage="clock", dtype=label
         )
-    if _dtype(series) in (nw.Date, nw.Datetime, nw.Duration):
+    if dtype in INSTANTS:
         return replace(read_array(series.to_numpy(), name, missing_values), dtype=label)
     return other_column(name, missing, dtype=label)
 
 
-def _numbers(series: nw.Series) -> tuple[np.ndarray, bool] | None:
-    """Numbers in their own precision, and whether they are whole; None for what is no number."""
-    scale = _scale(series)
-    if series.dtype in WIDE or scale is not None:
-        return series.cast(nw.Float64()).to_numpy(), scale is None or scale <= 0
-    if series.dtype.is_integer():
-        return series.fill_null(0).to_numpy(), True
-    return (series.to_numpy(), False) if series.dtype.is_float() else None
-
-
-def _read_words(
-    series: nw.Series, name: str, missing_values: tuple[Any, ...], label: str
-) -> Column:
-    """Text; categories, of which a Categorical of polars declares none; those of an Enum."""
-    if series.dtype == nw.String:
-        return read_text(series.to_numpy(), name, missing_values, label)
-    if series.dtype == nw.Categorical:
-        column = read_text(series.to_numpy(), name, missing_values, label)
-        return replace(column, storage="category")
-    words, levels = read_text(series.to_numpy(), name, (), label), series.dtype.categories
-    codes = np.append(as_codes(np.array(words.levels, object), levels, name), -1)
-    codes = codes[np.where(words.missing, -1, words.values).astype(np.int64)]
-    return coded_column(name, "category", codes, levels, missing_values, dtype=label)
+def _numbers(series: nw.Series, dtype: Any) -> tuple[np.ndarray, bool]:
+    """Numbers in their own precision, if numpy has it, and whether they are whole."""
+    if dtype == nw.Decimal:
+        return series.cast(nw.Float64()).to_numpy(), _own_type(series.to_native()).scale <= 0
+    if dtype in WIDE:
+        return series.cast(nw.Float64()).to_numpy(), True
+    return (series.fill_null(0) if dtype.is_integer() else series).to_numpy(), dtype.is_integer()
 
 
 def values_for(native: Any, cells: Cells, name: str) -> list[Any] | np.ndarray:
@@ -143,24 +129,23 @@ def values_for(native: Any, cells: Cells, name: str) -> list[Any] | np.ndarray:
     Raises:
         DataError: if no value fits the type.
     """
-    series, values = nw.from_native(native, series_only=True), cells.values
-    dtype, own = _dtype(series), native_type(native)
+    values, dtype, own = cells.values, dtype_of(native), _own_type(native)
     if dtype == nw.Boolean:
         return as_booleans(values, name)
-    if dtype.is_integer():
+    if dtype == nw.Decimal:
+        return as_decimals(cells, own.precision, own.scale, name)
+    if dtype is not None and dtype.is_integer():
         integer = np.dtype(str(dtype).lower().replace("128", "64"))
         return as_whole_numbers(values, integer, name)
-    if dtype.is_float():
+    if dtype is not None and dtype.is_float():
         return as_numbers(values, name)
-    if _scale(series) is not None:
-        return as_decimals(cells, own.precision, own.scale, name)
     if dtype in WORDS:
         if dtype == nw.Enum:
             as_codes(values, dtype.categories, name)  # refuses what is no category
         return as_texts(values, name)
     if dtype == nw.Time:
         return ticks_of_day(as_finite(values, name), getattr(own, "unit", "ns"))
-    if dtype in (nw.Date, nw.Datetime, nw.Duration):
+    if dtype in INSTANTS:
         unit = "D" if dtype == nw.Date else dtype.time_unit
         kind = "timedelta64" if dtype == nw.Duration else "datetime64"
         return ticks_of(as_finite(values, name), unit).astype(f"{kind}[{unit}]")

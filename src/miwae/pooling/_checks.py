@@ -24,15 +24,17 @@ def checked_fit(made: Any, used: Any, number: int) -> Any:
         used: a pandas frame of the columns that it uses.
         number: of the copy, for messages.
     """
-    from statsmodels.tools.sm_exceptions import ModelWarning
+    from statsmodels.tools import sm_exceptions as statsmodels
 
-    x = made.exog
+    x = getattr(made, "exog", None)
     if x is not None:
         _check_rank(x, made.exog_names, used, number)
     quiet = {"disp": 0} if "disp" in inspect.signature(made.fit).parameters else {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # The checks here replace these warnings, which do not say in which copy.
-        warnings.simplefilter("ignore", ModelWarning)
+        # The checks below replace these warnings, which do not say in which copy.
+        warnings.simplefilter("ignore", statsmodels.ConvergenceWarning)
+        warnings.simplefilter("ignore", statsmodels.PerfectSeparationWarning)
+        warnings.simplefilter("ignore", statsmodels.HessianInversionWarning)
         try:
             result = made.fit(**quiet)
         except np.linalg.LinAlgError as error:

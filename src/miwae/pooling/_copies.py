@@ -3,6 +3,7 @@
 import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -11,13 +12,7 @@ from miwae.columns import Cells
 from miwae.errors import DataError, SettingsError
 from miwae.frames import columns, completed, n_rows, names, stacked, with_columns
 from miwae.pooling._copy_frames import pandas_copies
-from miwae.pooling._models import (
-    fit_columns,
-    fit_formula,
-    is_estimator,
-    least_squares,
-    read_model,
-)
+from miwae.pooling._models import fit_columns, fit_formula, is_estimator, read_model
 from miwae.pooling._rubin import Pooled, pool
 
 __all__ = ["MultiplyImputed"]
@@ -42,6 +37,19 @@ class MultiplyImputed(Sequence[Any]):
         frame: the incomplete table: a pandas, polars or pyarrow frame, or a numpy array.
         cells: for each copy, the imputed cells by position of their column.
         not_imputed: names of columns that keep their missing cells in all copies.
+
+    Example:
+        >>> import numpy as np, pandas as pd
+        >>> from miwae.columns import Cells
+        >>> from miwae.pooling import MultiplyImputed
+        >>> frame = pd.DataFrame({"x": [1.0, 2, 3, 4, 5], "y": [1.1, 1.9, np.nan, 4.2, 4.8]})
+        >>> cells = [{1: Cells(np.array([2]), np.array([value]))} for value in (2.8, 3.1, 3.0)]
+        >>> draws = MultiplyImputed(frame, cells)  # imputer.sample(frame) does this
+        >>> [float(highest) for highest in draws.apply(lambda copy: copy["y"][:3].max())]
+        [2.8, 3.1, 3.0]
+        >>> pooled = draws.fit("y ~ x")
+        >>> pooled.names, pooled.estimate.round(3).tolist()
+        (('Intercept', 'x'), [0.083, 0.97])
     """
 
     def __init__(
@@ -129,16 +137,6 @@ class MultiplyImputed(Sequence[Any]):
             function: called with a completed frame.
             *args: passed on to the function.
             **kwargs: passed on to the function.
-
-        Example:
-            >>> import numpy as np, pandas as pd
-            >>> from miwae.columns import Cells
-            >>> from miwae.pooling import MultiplyImputed
-            >>> frame = pd.DataFrame({"x": [1.0, 2.0, np.nan]})
-            >>> cells = [{0: Cells(np.array([2]), np.array([value]))} for value in (2.7, 3.3)]
-            >>> draws = MultiplyImputed(frame, cells)  # imputer.sample(frame) does this
-            >>> [float(x) for x in draws.apply(lambda copy: copy["x"].max())]
-            [2.7, 3.3]
         """
         return [function(frame, *args, **kwargs) for frame in self]
 
@@ -180,21 +178,10 @@ class MultiplyImputed(Sequence[Any]):
 
         Returns:
             The pooled coefficients, by name.
-
-        Example:
-            >>> import numpy as np, pandas as pd
-            >>> from miwae.columns import Cells
-            >>> from miwae.pooling import MultiplyImputed
-            >>> frame = pd.DataFrame({"x": [1.0, 2, 3, 4, 5], "y": [1.1, 1.9, np.nan, 4.2, 4.8]})
-            >>> cells = [{1: Cells(np.array([2]), np.array([value]))} for value in (2.8, 3.1, 3.0)]
-            >>> draws = MultiplyImputed(frame, cells)  # imputer.sample(frame) does this
-            >>> pooled = draws.fit("y ~ x")
-            >>> pooled.names, pooled.estimate.round(3).tolist()
-            (('Intercept', 'x'), [0.083, 0.97])
         """
         if y is None and not isinstance(model, str):
             return self._pooled_function(model, df_complete)
-        known = least_squares() if isinstance(model, str) else read_model(model)
+        known = read_model(model)
         known = known._replace(intercept=intercept and known.intercept)
         copies = functools.partial(pandas_copies, self, self._cells)
         formula = self._formula(model, y, X)
@@ -259,11 +246,15 @@ class MultiplyImputed(Sequence[Any]):
                 f"the table has a column {', '.join(sorted(taken))} already, which the long "
                 "format adds: rename it"
             )
+        # Without any cells, columns that have no value get the type that they have in the copies.
+        none = {
+            i: replace(c, rows=c.rows[:0], values=c.values[:0]) for i, c in self._cells[0].items()
+        }
         rows = np.arange(1, self.n_rows + 1)
         return stacked(
             [
                 with_columns(
-                    self.complete(number),
+                    completed(self._frame, self._cells[number - 1] if number else none),
                     {COPY: np.full(len(rows), number), ROW: rows},
                     first=True,
                 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from miwae.columns import Cells, Column
+from miwae.columns import TIMES, Cells, Column
 from miwae.errors import DataError
 from miwae.frames import columns
 
@@ -89,7 +89,7 @@ def _levels_in_use(column: Column, cells: Sequence[Cells]) -> tuple[Any, ...]:
 def _problem(column: Column, levels: Mapping[str, Sequence[Any]]) -> str | None:
     """Why a model cannot use a column."""
     if column.storage not in (*NUMERIC, *LEVELLED):
-        kind = f"holds {column.storage} ({column.dtype})"
+        kind = f"holds {TIMES.get(column.storage, column.storage)} ({column.dtype})"
         return f"{kind}, which has no agreed coding as numbers. {REMEDY}"
     if column.n_missing:
         n = column.n_missing

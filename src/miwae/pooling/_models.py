@@ -10,7 +10,7 @@ from miwae.errors import DataError, SettingsError
 from miwae.pooling._checks import checked_fit
 from miwae.pooling._copy_frames import REMEDY
 
-__all__ = ["Model", "fit_columns", "fit_formula", "is_estimator", "least_squares", "read_model"]
+__all__ = ["Model", "fit_columns", "fit_formula", "is_estimator", "read_model"]
 
 # Given the columns that a model uses and its response, the completed copies as pandas frames.
 Copies: TypeAlias = Callable[[set[str], str], Iterator[Any]]
@@ -37,19 +37,17 @@ def is_estimator(model: Any) -> bool:
     return issubclass(model if isinstance(model, type) else type(model), BaseEstimator)
 
 
-def least_squares() -> Model:
-    """Ordinary least squares."""
-    return Model(_statsmodels().OLS)
-
-
 def read_model(model: Any) -> Model:
     """The model to fit with statsmodels.
 
     Args:
-        model: an estimator of scikit-learn, a model class of statsmodels, a function of its
-            formula interface, or another callable that makes such a model.
+        model: a formula, for ordinary least squares; an estimator of scikit-learn; a model class
+            of statsmodels, a function of its formula interface, or another callable that makes
+            such a model.
     """
     sm = _statsmodels()
+    if isinstance(model, str):
+        return Model(sm.OLS)
     if not is_estimator(model) and callable(model):
         return Model(model)
     from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -96,8 +94,9 @@ def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str
     make = getattr(model.make, "from_formula", model.make)
     # A name before a parenthesis is a function, as in C(sex).
     used = {n for n in names if re.search(rf"(?<!\w){re.escape(n)}(?![\w(])", formula)}
+    target = re.sub(r"^Q\(([\"'])(.*)\1\)$", r"\2", formula.partition("~")[0].strip())
     results = []
-    for number, frame in enumerate(copies(used, formula.partition("~")[0].strip()), 1):
+    for number, frame in enumerate(copies(used, target), 1):
         try:
             made = make(formula, data=frame)
         except Exception as error:  # each formula engine has its own
@@ -155,10 +154,11 @@ def _design(frame: Any, features: Sequence[str], *, intercept: bool) -> Any:
         intercept: whether there is a column of ones.
     """
     import pandas as pd
-    from formulaic import SimpleFormula
+    from formulaic import Formula
     from formulaic.parser.types import Factor, Term
 
+    formula: Any = Formula  # typed as abstract
     factors = [Factor("1", eval_method="literal")] if intercept else []
     factors += [Factor(name, eval_method="lookup") for name in features]
-    matrix = SimpleFormula([Term([factor]) for factor in factors]).get_model_matrix(frame)
+    matrix = formula([Term([factor]) for factor in factors]).get_model_matrix(frame)
     return pd.DataFrame(np.asarray(matrix, float), columns=list(matrix.columns))

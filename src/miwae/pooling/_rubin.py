@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from miwae.errors import SettingsError
-from miwae.pooling._quantities import read_estimates, read_results
+from miwae.pooling._quantities import Quantities, read_estimates, read_results
 
 __all__ = ["Pooled", "pool"]
 
@@ -149,35 +149,38 @@ def pool(
         >>> float(pooled.estimate), round(float(pooled.t), 4), round(float(pooled.df), 3)
         (2.0, 1.8333, 2.149)
     """
-    if variances is None:
-        names, points, squares, df_residual = read_results(estimates)
-    else:
-        names, points, squares, df_residual = read_estimates(estimates, variances)
-    m = len(points)
+    found = read_results(estimates) if variances is None else read_estimates(estimates, variances)
+    m = len(found.estimates)
     if m < 2:
         raise SettingsError(
             f"{m} imputation(s): Rubin's rules need at least two, because the differences between "
             "copies measure the uncertainty due to missing cells. Try n_imputations=20"
         )
-    ubar, b = squares.mean(axis=0), points.var(axis=0, ddof=1)
+    complete = float(found.df if df_complete is None else df_complete)
+    if not complete > 0:
+        raise SettingsError(f"df_complete = {complete}: degrees of freedom must be positive")
+    return _pooled(found, complete)
+
+
+def _pooled(found: Quantities, df_complete: float) -> Pooled:
+    m = len(found.estimates)
+    ubar, b = found.variances.mean(axis=0), found.estimates.var(axis=0, ddof=1)
     added = (1 + 1 / m) * b
     t = ubar + added
     lambda_ = _ratio(added, t)
-    complete = _checked_df(df_residual if df_complete is None else df_complete)
-    df = _barnard_rubin(m, lambda_, complete)
-    # Equal to (riv + 2 / (df + 3)) / (riv + 1), and finite where riv is infinite.
-    fmi = lambda_ + (1 - lambda_) * 2 / (df + 3)
+    df = _barnard_rubin(m, lambda_, df_complete)
     return Pooled(
-        names=names,
-        estimate=points.mean(axis=0),
+        names=found.names,
+        estimate=found.estimates.mean(axis=0),
         ubar=ubar,
         b=b,
         t=t,
         df=df,
         riv=_ratio(added, ubar),
         lambda_=lambda_,
-        fmi=fmi,
-        df_complete=complete,
+        # Equal to (riv + 2 / (df + 3)) / (riv + 1), and finite where riv is infinite.
+        fmi=lambda_ + (1 - lambda_) * 2 / (df + 3),
+        df_complete=df_complete,
         n_imputations=m,
     )
 
@@ -197,9 +200,3 @@ def _barnard_rubin(m: int, lambda_: Values, df_complete: float) -> Values:
     df_observed = (df_complete + 1) / (df_complete + 3) * df_complete * (1 - lambda_)
     with np.errstate(divide="ignore"):
         return 1 / (1 / df_old + np.divide(1, df_observed))
-
-
-def _checked_df(df_complete: float | int) -> float:
-    if not df_complete > 0:
-        raise SettingsError(f"df_complete = {df_complete}: degrees of freedom must be positive")
-    return float(df_complete)
