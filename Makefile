@@ -47,6 +47,7 @@ benchmark: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python benchmarks/cores.py
 	$(BIN)/python benchmarks/convolution.py
 
 table2: setup

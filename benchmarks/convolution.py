@@ -2,10 +2,10 @@
 
     python benchmarks/convolution.py        writes benchmarks/results/convolution.json
 
-One step is the log-likelihood of images given codes and its gradient in weights and codes, taken
-inside a compiled loop as in training. All formulations have the same number of maps; they are run
-in turn, the fastest of several rounds counts. A second part times whole steps of training, a third
-measures the memory of imputation, each in a process of its own.
+One step computes the log-likelihood of images given latent samples, and its gradient in both the
+weights and the latent samples, inside a compiled loop as in training. All formulations have the
+same number of maps; they take turns, and the fastest of several rounds counts. A second part times
+whole training steps, a third measures the memory of imputation, each in a process of its own.
 """
 
 import argparse
@@ -185,7 +185,7 @@ class TorchTraining:
 
 
 def torch_step(model, x, z):
-    """The log-likelihood and its gradient in weights and codes."""
+    """The log-likelihood and its gradient in weights and latent samples."""
     z = z.detach().requires_grad_()
     eta = model(z)
     loss = -torch.sum(x * eta - nn.functional.softplus(eta))
@@ -272,7 +272,7 @@ def training(rounds):
     return found
 
 
-def imputation(side, n_codes):
+def imputation(side, n_imputation_samples):
     """Seconds and peak memory of imputing 16 images, in this process."""
     rng = np.random.default_rng(0)
     x = (rng.random((16, side * side)) < 0.15).astype(np.float32)
@@ -285,7 +285,7 @@ def imputation(side, n_codes):
         n_hidden=N_HIDDEN,
         key=jax.random.key(0),
     )
-    settings = SamplingSettings(n_samples=n_codes, tolerance=None)
+    settings = SamplingSettings(n_samples=n_imputation_samples, tolerance=None)
     seconds = timed(
         lambda: impute_single(autoencoder, x, observed, key=jax.random.key(1), settings=settings)
     )
@@ -294,12 +294,12 @@ def imputation(side, n_codes):
 
 
 def memory():
-    """Of more codes, and of larger images."""
+    """Of more latent samples, and of larger images."""
     found = {}
-    for side, n_codes in ((28, 120), (28, 10_000), (112, 2_000)):
-        command = [sys.executable, __file__, "--impute", str(side), str(n_codes)]
+    for side, n_imputation_samples in ((28, 120), (28, 10_000), (112, 2_000)):
+        command = [sys.executable, __file__, "--impute", str(side), str(n_imputation_samples)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[f"{side} x {side}, L = {n_codes}"] = json.loads(done.stdout)
+        found[f"{side} x {side}, L = {n_imputation_samples}"] = json.loads(done.stdout)
     return found
 
 
@@ -307,7 +307,7 @@ def main():
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--impute", nargs=2, type=int, metavar=("SIDE", "CODES"))
+    parser.add_argument("--impute", nargs=2, type=int, metavar=("SIDE", "SAMPLES"))
     arguments = parser.parse_args()
     if arguments.impute:
         print(json.dumps(imputation(*arguments.impute)))

@@ -114,7 +114,7 @@ def child_scale(path):
 
 
 def child_million(_):
-    """Fit and transform a million rows, with as few codes as possible, for the time it takes."""
+    """Fit and transform a million rows, with few latent samples to save time."""
     from miwae import MIWAEImputer
 
     x = synthetic(1_000_000)

@@ -177,13 +177,13 @@ class TorchPeer:
     Args:
         x: rows; missing cells may hold anything.
         observed: True where a cell was seen.
-        n_latent: dimension of the code.
+        n_latent: dimension of the latent space.
         n_hidden: units per hidden layer.
         n_layers: hidden layers of encoder and of decoder.
-        n_samples: K, codes per row and step.
+        n_samples: K, latent samples per row and step.
         batch_size: rows per step; at most the number of rows is used.
         kind: "plain", "eager" or "compiled" (by `torch.compile`, in the first step).
-        seed: of the initial weights, the order of the rows and the codes.
+        seed: of the initial weights, the order of the rows and the latent samples.
     """
 
     def __init__(

@@ -4,9 +4,9 @@
     python experiments/benchmarked.py --show     the table and the plot of what there is
 
 Most published comparisons ran an implementation whose defaults are one hidden unit, one latent
-dimension, ten codes, and a random draw for an imputation. Starting from there, one cause after the
-other is removed, until the model is that of the paper; ours comes last. The tables, the removed
-cells and the error are those of experiments/uci.py.
+dimension, ten latent samples, and a random draw for an imputation. Starting from these settings,
+one is changed after the other, until the model is that of the paper; our default comes last. The
+tables, the removed cells and the error are those of experiments/uci.py.
 """
 
 from dataclasses import dataclass, replace
@@ -34,21 +34,21 @@ class Setting:
 
     n_hidden: int = 1
     n_latent: int = 1
-    n_codes: int = 10
+    n_imputation_samples: int = 10
     mean: bool = False
     n_steps: int = 2_000
 
 
 START = Setting()
 MEAN = replace(START, mean=True)
-CODES = replace(MEAN, n_codes=1_000)
-LATENT = replace(CODES, n_latent=10)
+SAMPLES = replace(MEAN, n_imputation_samples=1_000)
+LATENT = replace(SAMPLES, n_latent=10)
 UNITS = replace(LATENT, n_hidden=128)
 STEPS = replace(UNITS, n_steps=10_000)
 SETTINGS = {
     "as benchmarked": START,
     "the mean, not a draw": MEAN,
-    "1,000 codes, not 10": CODES,
+    "1,000 latent samples, not 10": SAMPLES,
     "10 latent dimensions, not 1": LATENT,
     "128 hidden units, not 1": UNITS,
     "10,000 steps, not 2,000: as published": STEPS,
@@ -60,7 +60,7 @@ def completed(setting, x, seed):
     """Train and impute."""
     sizes = {"n_latent": setting.n_latent, "n_hidden": setting.n_hidden}
     autoencoder, key = train_as_published(x, setting.n_steps, seed, sizes=sizes, shards=1)
-    limits = SamplingSettings(n_samples=setting.n_codes, tolerance=None, smooth=False)
+    limits = SamplingSettings(n_samples=setting.n_imputation_samples, tolerance=None, smooth=False)
     if setting.mean:
         return impute_single(autoencoder, x, key=key, settings=limits).x
     return impute_multiple(autoencoder, x, n_imputations=1, key=key, settings=limits).x[0]

@@ -7,7 +7,7 @@
 
 Models are trained epoch by epoch into checkpoints and judged at milestones; an interrupted run
 goes on where it stopped. Each part may be run for several seeds, which change the initial weights,
-the order of images and the codes; the images and their missing pixels stay the same.
+the order of images and the latent samples; the images and their missing pixels stay the same.
 """
 
 import dataclasses
@@ -58,11 +58,11 @@ class Size:
     n_hidden: int
     n_latent: int
     n_scored: int  # test images whose likelihood is estimated
-    n_scores: int  # S, codes for that
+    n_scores: int  # S, latent samples for that
     refit_epochs: int
     n_imputed: int  # test images whose imputations are judged
-    codes: tuple[int, ...]  # L
-    n_codes: int  # L, where classifiers are trained on imputations
+    numbers_of_samples: tuple[int, ...]  # L
+    n_imputation_samples: int  # L, where classifiers are trained on imputations
     n_forest: int  # images that missForest can handle
     n_trees: int
     n_copies: int
@@ -82,8 +82,8 @@ SIZES = {
         n_scores=600,
         refit_epochs=15,
         n_imputed=300,
-        codes=(1, 10, 100, 1_000),
-        n_codes=480,
+        numbers_of_samples=(1, 10, 100, 1_000),
+        n_imputation_samples=480,
         n_forest=500,
         n_trees=20,
         n_copies=20,
@@ -101,8 +101,8 @@ SIZES = {
         n_scores=5_000,
         refit_epochs=50,
         n_imputed=10_000,
-        codes=(1, 10, 100, 1_000, 10_000),
-        n_codes=10_000,
+        numbers_of_samples=(1, 10, 100, 1_000, 10_000),
+        n_imputation_samples=10_000,
         n_forest=5_000,
         n_trees=100,
         n_copies=20,
@@ -229,19 +229,19 @@ def accuracy_cells(label, size, seed):
     cells = [
         digits_cell("accuracy", label, f"{name}, L = {n}", seed)
         for name in models
-        for n in size.codes
+        for n in size.numbers_of_samples
     ]
     return [*cells, digits_cell("accuracy", label, "missForest", seed)]
 
 
 def judge(one, label, size):
     """The share of missing pixels of test images that are imputed right."""
-    name, _, codes = one["method"].rpartition(", ")
+    name, _, samples = one["method"].rpartition(", ")
     n_images = size.n_imputed if name else size.n_forest
     x, seen = load_digits("test", n_images).x, seen_pixels("test", n_images)
     if name:
         autoencoder = trained(name, label, size, one["seed"], size.milestones[-1])
-        filled = imputed(autoencoder, x, seen, int(codes.split()[-1]))
+        filled = imputed(autoencoder, x, seen, int(samples.split()[-1]))
     else:
         filled = forest(x, seen, size, one["seed"])
     right = ((filled >= 0.5) == (x == 1)) & ~seen
@@ -252,9 +252,9 @@ def judge(one, label, size):
     }
 
 
-def imputed(autoencoder, x, seen, n_codes):
+def imputed(autoencoder, x, seen, n_imputation_samples):
     """Conditional means."""
-    limits = SamplingSettings(n_samples=n_codes, tolerance=None)
+    limits = SamplingSettings(n_samples=n_imputation_samples, tolerance=None)
     given = np.where(seen, x, 0.0)
     return impute_single(autoencoder, given, seen, key=jax.random.key(1), settings=limits).x
 
@@ -312,7 +312,7 @@ def completed(name, label, size, x, seen):
         else:
             autoencoder = trained("MIWAE, zeros", label, size, 0, size.milestones[-1])
             if name == "MIWAE single":
-                copies = imputed(autoencoder, x, seen, size.n_codes)[None]
+                copies = imputed(autoencoder, x, seen, size.n_imputation_samples)[None]
             else:
                 copies = impute_multiple(
                     autoencoder,
@@ -320,7 +320,7 @@ def completed(name, label, size, x, seen):
                     seen,
                     n_imputations=size.n_copies,
                     key=jax.random.key(2),
-                    settings=SamplingSettings(n_samples=size.n_codes, tolerance=None),
+                    settings=SamplingSettings(n_samples=size.n_imputation_samples, tolerance=None),
                 ).x
         np.savez_compressed(file, copies=copies.astype(np.float16))
     with np.load(file) as arrays:
@@ -480,7 +480,7 @@ def plot_accuracy(found, label):
     for name, colour in (("MIWAE, zeros", "C3"), ("MVAE, zeros", "C0")):
         points = [
             (n, np.mean([r["accuracy"] for r in several]), several[0]["standard_error"])
-            for n in SIZES[label].codes
+            for n in SIZES[label].numbers_of_samples
             if (several := found.get(f"{name}, L = {n}"))
         ]
         if points:
@@ -492,7 +492,7 @@ def plot_accuracy(found, label):
         panel.axhline(mean, color="0.4", ls="--", label=text)
     panel.set(
         xscale="log",
-        xlabel="L, codes for each image",
+        xlabel="L, latent samples for each image",
         ylabel="missing pixels imputed right",
         title=caption(label),
     )
@@ -508,8 +508,8 @@ def picture(label, size):
     x, seen = load_digits("train", n_images).x, seen_pixels("train", size.n_train)[:n_images]
     autoencoder = trained("MIWAE, zeros", label, size, 0, size.milestones[-1])
     given = np.where(seen, x, 0.0)
-    single = imputed(autoencoder, x, seen, size.codes[-1])
-    limits = SamplingSettings(n_samples=size.codes[-1], tolerance=None)
+    single = imputed(autoencoder, x, seen, size.numbers_of_samples[-1])
+    limits = SamplingSettings(n_samples=size.numbers_of_samples[-1], tolerance=None)
     draws = impute_multiple(
         autoencoder, given, seen, n_imputations=n_draws, key=jax.random.key(3), settings=limits
     ).x
@@ -525,7 +525,7 @@ def picture(label, size):
             panel.imshow(image.reshape(28, 28), cmap=shades, vmin=0, vmax=1)
             panel.set(xticks=[], yticks=[])
         line[0].set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
-    figure.suptitle(f"MIWAE, {caption(label)}; L = {size.codes[-1]:,}", fontsize=9)
+    figure.suptitle(f"MIWAE, {caption(label)}; L = {size.numbers_of_samples[-1]:,}", fontsize=9)
     save(figure, f"mnist-imputations-{label}")
 
 

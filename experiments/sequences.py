@@ -38,7 +38,7 @@ RESULTS = Path(__file__).parent / "results" / "sequences.jsonl"
 N_STEPS, N_FEATURES = 20, 2
 N_TRAIN, N_TEST = 1_000, 500
 ANGLE, DAMPING, DISTURBANCE, NOISE = 0.5, 0.97, 0.2, 0.3
-CODES = 1_200
+N_IMPUTATION_SAMPLES = 1_200
 
 
 def covariance():
@@ -94,7 +94,7 @@ def interpolated(x, seen):
 
 
 def recurrent(x, seen, key):
-    """GRUs on both sides of a code for the whole sequence."""
+    """GRUs on both sides of a latent vector for the whole sequence."""
     return recurrent_autoencoder(Normal(x.shape[1]), N_STEPS, n_latent=20, n_hidden=32, key=key)
 
 
@@ -135,9 +135,11 @@ def completed(method, seed, train, test):
         evaluation_samples=60,
     )
     fitted = fit(autoencoder, *train, settings=settings, key=key_fit).autoencoder
-    limits = SamplingSettings(n_samples=CODES, tolerance=None)
+    limits = SamplingSettings(n_samples=N_IMPUTATION_SAMPLES, tolerance=None)
     filled = impute_single(fitted, x, seen, key=key_impute, settings=limits).x
-    return filled, log_likelihood(fitted, x, seen, key=key_impute, n_samples=CODES).log_prob
+    return filled, log_likelihood(
+        fitted, x, seen, key=key_impute, n_samples=N_IMPUTATION_SAMPLES
+    ).log_prob
 
 
 def attempt(one):

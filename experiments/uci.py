@@ -60,7 +60,7 @@ PAPER = {
 
 # Of the models as in the paper: the curve over training. The paper takes about 500 times as many.
 MILESTONES = (1_000, 10_000, 30_000)
-CODES = 1_000
+N_IMPUTATION_SAMPLES = 1_000
 
 
 def default(x, _, seed):
@@ -87,7 +87,7 @@ def as_published(objective, n_samples, max_steps, x, _, seed):
     autoencoder, key = train_as_published(
         x, max_steps, seed, objective=objective, n_samples=n_samples
     )
-    limits = SamplingSettings(n_samples=CODES, tolerance=None)
+    limits = SamplingSettings(n_samples=N_IMPUTATION_SAMPLES, tolerance=None)
     filled = impute_single(autoencoder, x, key=key, settings=limits).x
     return np.where(np.isnan(x), filled, x)  # what was observed, in its own precision
 

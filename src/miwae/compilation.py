@@ -1,4 +1,4 @@
-"""Compiled programs: soon compiled, and kept on disk between runs."""
+"""Compilation: options that make it fast, and a cache on disk."""
 
 import functools
 import os
@@ -20,18 +20,18 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# On CPUs, LLVM's first level of optimisation takes a third off the time of compilation, and the
-# programs are as fast: what makes them fast are matrix products, which come compiled. Without
-# XLA's newer emitters of fused loops it is a third again, but programs are slower by a tenth or
-# two: for those that will not run for long.
+# On CPUs, level 1 of LLVM's optimisation saves a third of the compilation time, and programs are
+# as fast: most of their time goes into matrix products, which are compiled already. Turning off
+# XLA's fusion emitters saves another third, but programs are 10 to 20 % slower, which pays for
+# short runs only (benchmarks/cores.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
 
 def compiled(function: F) -> F:
-    """`eqx.filter_jit`, with the compiler's effort that pays on the platform at hand.
+    """`eqx.filter_jit` with compiler options for this platform.
 
-    Where the environment variable XLA_FLAGS has an opinion of its own on that, it decides; inside
-    of another program, that one's.
+    An optimisation level in the environment variable XLA_FLAGS takes precedence. Inside another
+    compiled function, the options of that function hold.
     """
 
     @functools.wraps(function)
@@ -47,8 +47,8 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     """The `filter_jit`-wrapped program of a function that is `compiled`.
 
     Args:
-        function: with the decorator.
-        hasty: compile it sooner, because it will not run for long.
+        function: decorated with `compiled`.
+        hasty: compile in less time, for a program that will not run for long.
     """
     if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
         return _program(function.__wrapped__)  # pyright: ignore
@@ -62,16 +62,16 @@ def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] 
     return eqx.filter_jit(function, **chosen)
 
 
-# Where Linux tells of the memory mappings of this process, and how many it allows.
+# The memory mappings of this process, and how many Linux allows.
 MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
 
 def make_room_for_programs() -> None:
-    """Forget all compiled programs if a process has compiled so many that it would soon fail.
+    """Drop all compiled programs if there are so many that compilation would soon fail.
 
-    Each has some hundred memory mappings, of which Linux allows a process 65,530: without this,
+    Each has about a hundred memory mappings, and Linux allows 65,530 per process: without this,
     about two hundred fits of tables of different shapes end in an error of the compiler. Programs
-    that are needed again are compiled again, or come from the cache on disk.
+    that are needed again are compiled again, or read from the cache on disk.
     """
     try:
         with MAPPINGS.open("rb") as lines:
@@ -91,13 +91,13 @@ def cache_directory() -> Path:
 
 
 def enable_compilation_cache(directory: str | Path | None = None) -> Path:
-    """Keep compiled programs between processes.
+    """Keep compiled programs on disk, for later processes.
 
-    For programs, not for the library: it changes JAX's settings for the whole process, so whoever
-    owns the process calls it, once, before anything is compiled.
+    It changes JAX's settings for the whole process, so an application calls it once, before
+    anything is compiled; the library never does.
 
     Args:
-        directory: where to keep them; by default `cache_directory()`.
+        directory: of the cache; by default `cache_directory()`.
 
     Returns:
         The directory.
@@ -105,6 +105,6 @@ def enable_compilation_cache(directory: str | Path | None = None) -> Path:
     path = Path(directory) if directory is not None else cache_directory()
     path.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(path))
-    # Programs that compile in less are not worth a file.
+    # Programs that compile in less time are not stored.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
     return path

@@ -1,7 +1,8 @@
-"""Progress on standard error, or nowhere."""
+"""Progress bars on standard error."""
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from miwae.training import TrainingProgress
@@ -9,44 +10,42 @@ from miwae.training import TrainingProgress
 __all__ = ["Progressor", "progressor"]
 
 
+@dataclass(frozen=True)
 class Progressor:
-    """Makes the callbacks that training and sampling report to."""
+    """Makes the callbacks to which training and imputation report their progress.
+
+    Attributes:
+        bars: a display of rich; None shows nothing.
+    """
+
+    bars: Any = None
 
     def training(self, member: int, n_members: int) -> Callable[[TrainingProgress], None] | None:
-        """For one of the models that are trained."""
-        return None
-
-    def rows(self, what: str) -> Callable[[int, int], None] | None:
-        """For rows that are imputed."""
-        return None
-
-
-class _Bars(Progressor):
-    def __init__(self, bars: Any) -> None:
-        self.bars = bars
-
-    def training(self, member: int, n_members: int) -> Callable[[TrainingProgress], None] | None:
+        """The callback of one of the models that are trained."""
+        if self.bars is None:
+            return None
         bars, name = self.bars, "" if n_members == 1 else f" {member + 1}/{n_members}"
         task = bars.add_task(f"compiling{name}", total=None, note="")
 
-        def told(progress: TrainingProgress) -> None:
+        def show(progress: TrainingProgress) -> None:
             if progress.phase == "compiling":
                 return
-            score = None if progress.record is None else progress.record.log_density
-            note = "" if score is None else f"held-out log-density {score:.3f}"
-            total = progress.step if progress.phase == "done" else progress.max_steps
             what = "finishing" if progress.phase == "finishing" else "training"
+            score = None if progress.record is None else progress.record.log_density
             bars.update(
                 task,
                 description=f"{what}{name}",
                 completed=progress.step,
-                total=total,
-                note=note,
+                total=progress.step if progress.phase == "done" else progress.max_steps,
+                note="" if score is None else f"held-out log-density {score:.3f}",
             )
 
-        return told
+        return show
 
     def rows(self, what: str) -> Callable[[int, int], None] | None:
+        """The callback of rows that are imputed."""
+        if self.bars is None:
+            return None
         bars = self.bars
         task = bars.add_task(what, total=None, note="rows")
         return lambda done, total: bars.update(task, completed=done, total=total)
@@ -54,7 +53,7 @@ class _Bars(Progressor):
 
 @contextlib.contextmanager
 def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
-    """Bars on standard error while the context lasts, or silence."""
+    """Show progress bars while the context lasts, or nothing."""
     if not shown:
         yield Progressor()
         return
@@ -62,13 +61,13 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
+        Progress,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
-    from rich.progress import Progress as Bars
 
-    with Bars(
+    with Progress(
         TextColumn("{task.description:12}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -78,4 +77,4 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
         TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
     ) as bars:
-        yield _Bars(bars)
+        yield Progressor(bars)

@@ -1,4 +1,4 @@
-"""Work on a second core while the first is busy: XLA alone leaves it idle at these sizes."""
+"""Tasks on a second core. At the sizes of tables, XLA alone uses only one."""
 
 import contextlib
 import threading
@@ -11,14 +11,14 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = ["WORKERS", "meanwhile", "one_thread_each", "side_by_side"]
 
-# Tasks at a time. Fixed, not the number of the machine's cores: memory should not depend on it.
+# Tasks at a time. A constant, so that the memory needed does not depend on the machine.
 WORKERS = 2
 
 T = TypeVar("T")
 
 
 def _on_device(task: Callable[[], T]) -> Callable[[], T]:
-    """The same task for another thread: the default device is a setting of the thread."""
+    """The same task for another thread, with the default JAX device of this thread."""
     device: Any = getattr(jax.config, "jax_default_device", None)
 
     def work() -> T:
@@ -33,13 +33,13 @@ _limited = threading.Lock()
 
 @contextlib.contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Have linear algebra of NumPy keep to the thread that calls it, for the whole process.
+    """Limit NumPy's linear algebra to one thread per call, in the whole process.
 
-    Otherwise each of several tasks would have it use all cores, and they would wait for each
-    other: several times slower. Whoever comes first sets the limit and lifts it, since
-    threadpoolctl obeys no other thread; those who come in between neither wait nor change it.
+    Otherwise each of several parallel tasks would use all cores for it, and they would slow each
+    other down. Of several contexts that overlap, the first sets the limit and removes it at its
+    end; the others change nothing.
     """
-    controller = ThreadpoolController()  # which takes its time: before anything is changed
+    controller = ThreadpoolController()  # slow, so it comes before the lock
     if not _limited.acquire(blocking=False):
         yield
         return
@@ -52,7 +52,7 @@ def one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def meanwhile(*tasks: Callable[[], object]) -> Iterator[None]:
-    """Run some tasks beside what happens in the context; it ends when all have ended."""
+    """Run tasks in other threads during the context, which ends when all of them have ended."""
     with ThreadPoolExecutor(max(len(tasks), 1)) as pool:
         running = [pool.submit(_on_device(task)) for task in tasks]
         yield
@@ -61,11 +61,11 @@ def meanwhile(*tasks: Callable[[], object]) -> Iterator[None]:
 
 
 def side_by_side(tasks: Sequence[Callable[[Callable[[], None]], T]]) -> list[T]:
-    """The results of independent tasks, two at a time.
+    """Run independent tasks, two at a time, and return their results in order.
 
     Args:
-        tasks: each is given a function to call now and then, which ends the task by an exception
-            where another has failed or the user has interrupted.
+        tasks: each gets a function that it has to call regularly; the function raises an exception
+            if another task has failed or the user has interrupted.
     """
     ended = threading.Event()
 

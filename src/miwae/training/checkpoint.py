@@ -1,4 +1,4 @@
-"""Files: safetensors with a JSON header. Loading one runs no code."""
+"""Files of arrays: safetensors with a JSON header. Loading a file runs no code from it."""
 
 import contextlib
 import dataclasses
@@ -31,7 +31,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _named_arrays(tree: PyTree) -> dict[str, Any]:
-    """The arrays of a pytree by their place in it."""
+    """The arrays of a pytree, named by their path in it."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_array))
     return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
 
@@ -43,7 +43,7 @@ def _as_numpy(leaf: Any) -> np.ndarray:
 def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
     """Write the arrays of a pytree and a JSON header to one file, atomically.
 
-    The file appears whole or not at all: it is written beside its place and then renamed.
+    The file is written under another name and then renamed, so that it is never incomplete.
     """
     arrays = {
         name: np.asarray(_as_numpy(leaf), order="C") for name, leaf in _named_arrays(tree).items()
@@ -59,7 +59,7 @@ def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The file and its header; whatever is wrong with it becomes a `FileFormatError`."""
+    """The file and its header; any error in reading it becomes a `FileFormatError`."""
     if Path(path).is_dir():
         raise FileFormatError(f"{path} is a directory: name a file in it")
     try:
@@ -74,7 +74,7 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
                 )
             header = json.loads(metadata["header"])
             if not isinstance(header, dict):
-                raise FileFormatError(f"{path} has a header that makes no sense")
+                raise FileFormatError(f"{path} has an invalid header")
             yield file, header
     except FileFormatError:
         raise
@@ -86,7 +86,7 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def load_header(path: str | Path) -> dict[str, Any]:
-    """Read the header of a file, and none of its arrays.
+    """Read the header of a file, without its arrays.
 
     Raises:
         FileFormatError: not such a file, or truncated.
@@ -100,7 +100,7 @@ def load_tree(path: str | Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
 
     Args:
         path: the file.
-        like: a pytree with the structure, shapes and kinds that the file must have.
+        like: a pytree with the structure, shapes and types that the file must have.
 
     Returns:
         The pytree with the arrays of the file, and the header.
@@ -132,7 +132,7 @@ def _check_names(path: str | Path, expected: set[str], found: set[str]) -> None:
 
 
 def _restored(path: str | Path, name: str, stored: Any, like: Any) -> Any:
-    """Read one array, after its shape and kind have been compared with what is expected."""
+    """Read one array; its shape and type must be those of `like`."""
     wanted = _as_numpy(like)
     shape = tuple(stored.get_shape())
     if shape != wanted.shape:
@@ -154,14 +154,14 @@ def save_checkpoint(
     run: tuple[Sequence[Sequence[Any]], Sequence[Any]],
     fingerprint: str,
 ) -> None:
-    """Write a training state, its settings, its history with what guards it, and whose it is.
+    """Write all that is needed to continue a training run.
 
     Args:
         path: the file.
         state: of the run.
         settings: of the run.
-        run: the history, and what the run has to remember besides its state.
-        fingerprint: tells its data and key.
+        run: the history, and the memory of the guard.
+        fingerprint: identifies the data and the key of the run.
     """
     history, memory = run
     header = {
@@ -177,7 +177,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: str | Path, like: TrainingState, settings: TrainingSettings, fingerprint: str
 ) -> tuple[TrainingState, tuple[list[list[Any]], list[Any]]]:
-    """Read a training state, its history, and what the run has to remember.
+    """Read a training state, its history, and the memory of its guard.
 
     Raises:
         FileFormatError: the file is of another kind, model or run.

@@ -1,5 +1,6 @@
-"""How to train: numbers and names, checked once."""
+"""The settings of a training run, checked when they are made."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from miwae.arrays import require_at_least
@@ -12,55 +13,51 @@ __all__ = ["TrainingSettings"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """Everything that decides a training run besides the data, the model and the key.
+    """How to train: everything besides the model, the data and the random key.
 
     Attributes:
-        objective: the bound: "miwae", or "mvae" for the mean of one-sample bounds.
-        estimator: of the gradient: "dreg", "path" or "standard".
-        trained: "all", or "amortizer" to keep the generative model as it is.
-        n_samples: K, codes per row and step.
-        shards: parts that a batch is decoded in, whose programs do not depend on each other: XLA's
-            CPU runtime then runs them on two cores, where it leaves one idle on matrices of this
-            size. A setting, not the number of the machine's cores, so that results do not depend
-            on where they are computed.
-        devices: over how many devices the shards of a batch are spread, each with a copy of the
-            model; `shards` has to be a multiple. The numbers are those of one device, but for
-            rounding.
+        objective: the bound to maximise: "miwae", or "mvae" for the mean of one-sample bounds.
+        estimator: of the gradient: "dreg", "path" or "standard"; see `inference.gradients`.
+        trained: "all", or "amortizer" to leave the generative model unchanged.
+        n_samples: K, latent samples per row and step.
+        shards: independent parts in which a batch is decoded, so that XLA can compute them on two
+            cores. The result depends on it, so it is not taken from the machine.
+        devices: number of devices that share the shards of a batch, each with a copy of the model;
+            `shards` has to be a multiple. The result is that of one device up to rounding.
         batch_size: rows per step; at most the number of rows is used.
-        max_steps: gradient steps in all.
-        max_seconds: stop at the next evaluation after this time (less what `finish` will need),
+        max_steps: number of gradient steps.
+        max_seconds: stop at the first evaluation after this time (minus the share of `finish`);
             None for no limit.
         optimizer: "adam", or "adamw" with `weight_decay` on the weights of dense networks.
-        learning_rate: its largest value.
-        schedule: "constant", or "cosine" down to zero at `max_steps`.
-        warmup_steps: of linear growth before the schedule.
+        learning_rate: the largest learning rate.
+        schedule: of the learning rate: "constant", or "cosine", which ends at zero at `max_steps`.
+        warmup_steps: steps in which the learning rate grows linearly, before the schedule.
         weight_decay: for "adamw".
         clip: largest norm of the gradient.
-        input_dropout: share of the observed cells that are hidden from the encoder in a step, each
-            time others; the bound still counts them.
-        averaging: the result is an average of the weights over the last steps, each step's share
-            smaller than the next one's by this factor (0.99: about a hundred steps); 0 for the
-            last weights.
-        evaluate_every: steps per compiled chunk; between chunks come evaluation, checkpoint and
-            callback.
-        evaluate_growth: chunks grow to this share of the steps taken so far, so that a run that
-            is over soon is judged often, and a long one not too often.
-        held_out: share of the observed cells masked again to judge the model by; 0 for none.
-        monitor: what decides on the held-out cells: "log_density", or "error" (mean squared error
-            of the conditional means).
-        patience: evaluations without improvement before training stops, None for no early
+        input_dropout: share of the observed cells that are hidden from the encoder, drawn anew in
+            each step; the bound still includes them.
+        averaging: decay of an exponential moving average of the weights, which is the result
+            (0.99 averages about a hundred steps); 0 returns the last weights.
+        evaluate_every: steps between evaluations, at least. Each evaluation is followed by a
+            checkpoint and a call of the callback.
+        evaluate_growth: steps between evaluations as a share of the steps so far, if that is more:
+            short runs are evaluated often, long runs not too often.
+        held_out: share of the observed cells that training does not see, to evaluate the model
+            on; 0 for none.
+        monitor: the score of the held-out cells: "log_density", or "error", the mean squared error
+            of the conditional means.
+        patience: evaluations without improvement after which training stops; None for no early
             stopping.
-        min_improvement: by which fraction of the best value the monitor has to improve to count: a
-            noisy one always finds "a new best".
-        finish: after the last evaluation, training goes on from the best state with the held-out
-            cells among the others, for this share of the steps that led there; 0 for not at all.
-        evaluation_rows: at most so many rows with held-out cells are evaluated.
-        evaluation_samples: codes per row in an evaluation.
-        hasty: compile sooner, and take slightly longer steps: for runs of seconds.
-        max_rollbacks: how often a run that meets NaN or diverges goes back to its last good state,
-            with half the step, before it gives up.
-        divergence: nats per observed cell below the best chunk so far that count as divergence; no
-            single row counts with less than -100 a cell.
+        min_improvement: relative improvement of the monitor that counts; less may be noise.
+        finish: after early stopping, training continues from the best state on all observed cells,
+            the held-out ones included, for this share of the steps that led there; 0 skips this.
+        evaluation_rows: largest number of rows with held-out cells that are evaluated.
+        evaluation_samples: latent samples per row in an evaluation.
+        hasty: compile in less time, for slightly slower steps: for runs of a few seconds.
+        max_rollbacks: how often a run that diverges or meets NaN may return to its last good state
+            and continue with half the step size; after that it fails.
+        divergence: fall of the mean bound below its best, in nats per observed cell, that counts
+            as divergence. Each row counts with at least -100 nats per cell.
     """
 
     objective: str = "miwae"
@@ -94,55 +91,52 @@ class TrainingSettings:
     divergence: float = 10.0
 
     def __post_init__(self) -> None:
-        require_at_least(
-            1,
-            n_samples=self.n_samples,
-            shards=self.shards,
-            devices=self.devices,
-            batch_size=self.batch_size,
-            max_steps=self.max_steps,
-            evaluate_every=self.evaluate_every,
-            evaluation_rows=self.evaluation_rows,
-            evaluation_samples=self.evaluation_samples,
-        )
+        for name, names in _CHOICES.items():
+            if getattr(self, name) not in names:
+                value = getattr(self, name)
+                raise SettingsError(f"{name} must be one of {', '.join(names)}, not {value!r}")
+        require_at_least(1, **{name: getattr(self, name) for name in _POSITIVE_INTEGERS})
         require_at_least(0, warmup_steps=self.warmup_steps, max_rollbacks=self.max_rollbacks)
-        _require_one_of(tuple(BOUNDS), objective=self.objective)
-        _require_one_of(("all", "amortizer"), trained=self.trained)
-        _require_one_of(ESTIMATORS, estimator=self.estimator)
-        _require_one_of(("adam", "adamw"), optimizer=self.optimizer)
-        _require_one_of(("constant", "cosine"), schedule=self.schedule)
-        _require_one_of(("log_density", "error"), monitor=self.monitor)
+        if self.patience is not None:
+            require_at_least(1, patience=self.patience)
+        for name in ("held_out", "input_dropout", "averaging"):
+            self._require(name, "in [0, 1)", lambda value: 0 <= value < 1)
+        for name in ("learning_rate", "clip", "divergence"):
+            self._require(name, "positive", lambda value: value > 0)
+        for name in ("evaluate_growth", "finish", "min_improvement"):
+            self._require(name, "at least 0", lambda value: value >= 0)
+        if self.max_seconds is not None:
+            self._require("max_seconds", "at least 0 or None", lambda value: value >= 0)
         if self.shards % self.devices:
             raise SettingsError(
                 f"shards ({self.shards}) must be a multiple of devices ({self.devices})"
             )
-        if not 0 <= self.held_out < 1:
-            raise SettingsError(f"held_out must be in [0, 1), not {self.held_out}")
-        if not 0 <= self.input_dropout < 1:
-            raise SettingsError(f"input_dropout must be in [0, 1), not {self.input_dropout}")
-        if not self.evaluate_growth >= 0:
-            raise SettingsError(f"evaluate_growth must be at least 0, not {self.evaluate_growth}")
-        if not self.finish >= 0:
-            raise SettingsError(f"finish must be at least 0, not {self.finish}")
         if self.finish > 0 and self.schedule != "constant":
-            raise SettingsError("finish goes on at the constant rate: it needs that schedule")
-        if not 0 <= self.averaging < 1:
-            raise SettingsError(f"averaging must be in [0, 1), not {self.averaging}")
-        if not self.learning_rate > 0:
-            raise SettingsError(f"learning_rate must be positive, not {self.learning_rate}")
-        if not self.clip > 0:
-            raise SettingsError(f"clip must be positive, not {self.clip}")
-        if not self.divergence > 0:
-            raise SettingsError(f"divergence must be positive, not {self.divergence}")
-        if not self.min_improvement >= 0:
-            raise SettingsError(f"min_improvement must be at least 0, not {self.min_improvement}")
-        if self.max_seconds is not None and not self.max_seconds >= 0:
-            raise SettingsError(f"max_seconds must be at least 0 or None, not {self.max_seconds}")
-        if self.patience is not None:
-            require_at_least(1, patience=self.patience)
+            raise SettingsError("finish continues at a constant rate: use schedule='constant'")
+
+    def _require(self, name: str, what: str, holds: Callable[[float], bool]) -> None:
+        """Refuse a number, or NaN, for which a condition does not hold."""
+        value = getattr(self, name)
+        if not holds(value):
+            raise SettingsError(f"{name} must be {what}, not {value}")
 
 
-def _require_one_of(names: tuple[str, ...], **settings: str) -> None:
-    for setting, value in settings.items():
-        if value not in names:
-            raise SettingsError(f"{setting} must be one of {', '.join(names)}, not {value!r}")
+_CHOICES = {
+    "objective": tuple(BOUNDS),
+    "estimator": ESTIMATORS,
+    "trained": ("all", "amortizer"),
+    "optimizer": ("adam", "adamw"),
+    "schedule": ("constant", "cosine"),
+    "monitor": ("log_density", "error"),
+}
+
+_POSITIVE_INTEGERS = (
+    "n_samples",
+    "shards",
+    "devices",
+    "batch_size",
+    "max_steps",
+    "evaluate_every",
+    "evaluation_rows",
+    "evaluation_samples",
+)

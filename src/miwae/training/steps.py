@@ -18,18 +18,18 @@ from miwae.training.state import TrainingState, optimizer
 
 __all__ = ["Advanced", "Batch", "advance", "step_on"]
 
-SMALLEST_SHARD = 16  # rows; below, one program is as fast as two
+SMALLEST_SHARD = 16  # rows; with fewer, one shard is as fast as two
 
-ROWS = "rows"  # the axis that a batch is cut along between devices
+ROWS = "rows"  # the axis along which a batch is cut for several devices
 
-LEAST = -100.0  # ten times what counts as divergence, if it is the mean of all rows
+LEAST = -100.0  # nats per cell: ten times a fall of the mean bound that counts as divergence
 
-DROPOUT = 2**30  # folded into the key of a step; shards never are so many
-SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; steps never come so far
+DROPOUT = 2**30  # folded into the key of a step; larger than any number of shards
+SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; larger than any step number
 
 
 class Batch(NamedTuple):
-    """Rows, what was seen of them, and their weights in the loss."""
+    """Rows, their observed cells, and their weights in the loss."""
 
     x: Float[Array, "B D"]
     observed: Bool[Array, "B D"]
@@ -37,14 +37,14 @@ class Batch(NamedTuple):
 
 
 class Advanced(NamedTuple):
-    """A state some steps later, the mean bound on the way, and whether all is still finite.
+    """The state after some steps, their mean bound, and whether all numbers are finite.
 
-    No row counts with less than `LEAST` nats for each of its cells: one that is unlike all others
-    says nothing about how training goes, and would drown what the others say.
+    In the mean each row counts with at least `LEAST` nats per observed cell: otherwise one row
+    that is unlike all others could look like divergence.
     """
 
     state: TrainingState
-    first: Float[Array, ""]  # the bound of the first step's batch, before that step
+    first: Float[Array, ""]  # the bound of the first batch, before its step
     bound: Float[Array, ""]
     finite: Bool[Array, ""]
 
@@ -90,7 +90,7 @@ def _mesh(n_devices: int) -> jax.sharding.Mesh:
     if len(there) < n_devices:
         raise SettingsError(
             f"devices is {n_devices}, but JAX sees {len(there)} ({there[0].platform}); the cores "
-            "of a CPU count as devices if the environment variable XLA_FLAGS says "
+            "of a CPU count as devices if the environment variable XLA_FLAGS contains "
             f"--xla_force_host_platform_device_count={n_devices}"
         )
     return jax.sharding.Mesh(np.array(there[:n_devices]), (ROWS,))
@@ -103,7 +103,7 @@ def _on_one_device(
     visible: Bool[Array, "B D"],
     settings: TrainingSettings,
 ) -> BoundGradient:
-    """Of the rows on a device; their decoding is as many independent programs as keys."""
+    """The gradient of the rows on one device, with one shard for each key."""
     return bound_and_gradient(
         autoencoder,
         *batch,
@@ -118,7 +118,7 @@ def _on_one_device(
 def _visible(
     observed: Bool[Array, "B D"], key: Key[Array, ""], settings: TrainingSettings
 ) -> Bool[Array, "B D"]:
-    """What the encoder sees of the observed cells."""
+    """The observed cells that the encoder sees."""
     if settings.input_dropout == 0:
         return observed
     kept = uniform(fold_in(key, DROPOUT), observed.shape)
@@ -135,7 +135,7 @@ def _without_generative(tree: PyTree) -> PyTree:
 def _step(
     state: TrainingState, batch: Batch, settings: TrainingSettings
 ) -> tuple[TrainingState, Float[Array, ""]]:
-    """One gradient step, and the weighted bound before it, of rows that are not too strange."""
+    """One gradient step, and the weighted bound before it; see `LEAST`."""
     key = fold_in(state.key, state.step)
     bound, gradient = _gradient(state.autoencoder, batch, key, settings)
     parameters, static = eqx.partition(state.autoencoder, eqx.is_inexact_array)
@@ -151,12 +151,12 @@ def _step(
         state,
         (eqx.combine(moved, static), averaged, optimizer_state, state.step + 1),
     )
-    told = jnp.maximum(bound, LEAST * batch.observed.sum(axis=1))
-    return state, jnp.sum(told * batch.row_weights)
+    limited = jnp.maximum(bound, LEAST * batch.observed.sum(axis=1))
+    return state, jnp.sum(limited * batch.row_weights)
 
 
 def _averaged(state: TrainingState, moved: PyTree, settings: TrainingSettings) -> Autoencoder:
-    """The average of the weights after one more step; it forgets its first steps sooner."""
+    """The moving average of the weights; at first it forgets faster, so as to forget the start."""
     if settings.averaging == 0:
         return state.averaged
     share = jnp.maximum(1 - settings.averaging, 9 / (10 + state.step))
@@ -172,8 +172,8 @@ def _all_finite(tree: PyTree) -> Bool[Array, ""]:
 def _next_rows(state: TrainingState, batch_size: int) -> tuple[Int[Array, " N"], Int[Array, " B"]]:
     """The order of this epoch and the rows of this step.
 
-    Each epoch has a new order. Where the batch size does not divide the number of rows, the last
-    few of the order wait for the next epoch, each time others.
+    Each epoch has a new order. If the batch size does not divide the number of rows, the last rows
+    of the order are skipped in this epoch.
     """
     n_rows = state.order.shape[0]
     per_epoch = n_rows // batch_size
@@ -181,8 +181,8 @@ def _next_rows(state: TrainingState, batch_size: int) -> tuple[Int[Array, " N"],
     key = fold_in(state.key, SHUFFLE - epoch)
     order = jax.lax.cond(
         place == 0,
-        # One sort of random words: `jax.random.permutation` sorts several times, and compiles so
-        # long.
+        # One sort of random words; `jax.random.permutation` sorts several times and takes longer
+        # to compile.
         lambda: jnp.argsort(bits(key, (n_rows,))).astype(state.order.dtype),
         lambda: state.order,
     )
@@ -199,8 +199,7 @@ def advance(
 ) -> Advanced:
     """Take many steps on shuffled minibatches, as one compiled program.
 
-    The number of steps is an argument of the program, not a part of it: one compilation serves
-    them all.
+    The number of steps is an argument of the program: one compilation serves any number.
     """
     batch_size = min(settings.batch_size, x.shape[0])
     row_weights = jnp.full(batch_size, 1 / batch_size)
@@ -225,6 +224,6 @@ def advance(
 
 @compiled
 def step_on(state: TrainingState, batch: Batch, settings: TrainingSettings) -> Advanced:
-    """Take one step on a batch that is given and need not come back."""
+    """Take one step on a given batch."""
     state, bound = _step(state, batch, settings)
     return Advanced(state, bound, bound, jnp.isfinite(bound) & _all_finite(state.autoencoder))
