@@ -2,14 +2,14 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
-from miwae.columns import Cells
+from miwae.columns import Cells, filled_objects
 from miwae.documents._cells import (
     Known,
     Missing,
@@ -23,7 +23,7 @@ from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._formats import NumberFormat, cell_texts_of
 from miwae.documents._frame import Frame
 from miwae.documents._spans import Spans, appended, pasted, span_bytes
-from miwae.documents._times import FIRST, LAST, TimeFormat
+from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
 
 __all__ = ["TextDocument", "TextReading"]
@@ -251,33 +251,20 @@ def _starts_quoted(data: UInt8[np.ndarray, " B"], raw: Spans) -> Bool[np.ndarray
     return quoted
 
 
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-# What the seconds of instants and times of day, and the 0 or 1 of booleans, stand for.
-_VALUES: dict[str, Callable[[float], Any]] = {
-    "number": float,
-    "boolean": bool,
-    "time": lambda s: _EPOCH + datetime.timedelta(seconds=min(max(s, FIRST), LAST)),
-    "clock": lambda s: (_EPOCH + datetime.timedelta(seconds=s)).time(),
-}
-
-
-def _objects(parsed: ParsedColumn, texts: list[str]) -> list[Any]:
+def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
     """The values of a column's cells as Python objects, None where missing."""
     column, form, *_ = parsed
-    missing = column.missing.tolist()
-    if column.storage == "text":
-        values: Iterable[Any] = texts
-    elif column.whole:
-        # From the text, since float64 has no digits after the sixteenth.
-        values = (
-            None if gone else _whole(text) for text, gone in zip(texts, missing, strict=True)
-        )
-    else:
-        values = (None if v != v else _VALUES[column.storage](v) for v in column.values.tolist())
-        if isinstance(form, TimeFormat) and form.zone:
-            values = (v and v.replace(tzinfo=datetime.UTC) for v in values)
-    return [None if gone else value for value, gone in zip(values, missing, strict=True)]
+    rows, objects = np.flatnonzero(~column.missing), np.full(len(texts), None)
+    if column.storage == "text" or column.whole:
+        # Integers from their texts, since float64 has no digits after the sixteenth.
+        make = _whole if column.whole else str
+        objects[rows] = [make(texts[row]) for row in rows.tolist()]
+        return objects
+    cells = Cells(rows, column.values[rows], storage=column.storage)
+    objects = filled_objects(objects, cells, column.name)
+    if isinstance(form, TimeFormat) and form.zone:
+        objects[rows] = [instant.replace(tzinfo=datetime.UTC) for instant in objects[rows]]
+    return objects
 
 
 def _whole(text: str) -> int | float:
