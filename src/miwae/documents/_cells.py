@@ -144,7 +144,9 @@ def parse_column(
         typed=False,
         **typed.fields,
     )
-    form = known.form if known is not None and empty else typed.form
+    form = typed.form
+    if known is not None and empty and known.storage != "text":
+        form = known.form
     return ParsedColumn(column, form, not empty and bool(quoted[~absent].all()), typed.as_learned)
 
 
