@@ -1,17 +1,16 @@
 """Tables of pandas: index and labels of any kind, and columns of numpy, pyarrow and its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
 
-from miwae.columns import TIMES, Cells, Column, as_codes, cannot_fill, coded_column
+from miwae.columns import TIMES, Cells, Column, as_codes, cannot_fill, coded_column, sorted_levels
 from miwae.errors import DataError
 from miwae.frames._array import filled_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
-from miwae.frames._checks import CellsByColumn
+from miwae.frames._checks import CellsByColumn, NewColumns
 from miwae.frames._series import read_series, values_for
 
 __all__ = ["completed_pandas", "pandas_with_columns", "read_pandas"]
@@ -41,6 +40,10 @@ def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Colu
         return coded_column(
             name, "category", codes, levels, missing_values, ordered=ordered, dtype=label
         )
+    if isinstance(dtype, pd.StringDtype):
+        codes, words = pd.factorize(series.array)
+        codes, levels = sorted_levels(codes, words.tolist())
+        return coded_column(name, "text", codes, levels, missing_values, dtype=label)
     return read_series(series, name, missing_values)
 
 
@@ -159,12 +162,7 @@ def _filled_sparse(series: Any, cells: Cells, name: str) -> Any:
         ) from error
 
 
-def pandas_with_columns(
-    frame: Any,
-    columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]],
-    *,
-    first: bool,
-) -> Any:
+def pandas_with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
     """With further columns; of labels of several levels, their name is the first."""
     import pandas as pd
 
