@@ -58,7 +58,7 @@ def filled_arrow(array: Any, cells: Cells, name: str) -> Any:
 
     if dtype_of(array) is None:
         array = with_type(array, cells)
-        # Narwhals makes nanoseconds of times of day, which Python's do not have.
+        # Narwhals makes times of day in nanoseconds, which those of Python do not have.
         array = array.cast(pa.time64("us")) if types.is_time(array.type) else array
     dtype = array.type
     if types.is_dictionary(dtype):
@@ -75,7 +75,7 @@ def _filled_dictionary(array: Any, cells: Cells, name: str) -> Any:
     import pyarrow as pa
 
     indices, known = _encoded(array)
-    # The type declares no levels: the dictionary is what this batch happened to need.
+    # A dictionary is no declaration of levels: it holds what this batch happened to need.
     new = sorted(set(cells.values) - set(known.to_pylist()))
     dictionary = pa.concat_arrays([known, pa.array(new, array.type.value_type)])
     codes = pa.array(as_codes(cells.values, dictionary.to_pylist(), name), array.type.index_type)

@@ -14,8 +14,8 @@ __all__ = ["CellsByColumn", "Library", "NewColumns", "checked", "is_frame", "lib
 
 Library: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
 
-# Cells by position of the column. That the values are `Cells` is not written, or checks of types
-# at run time would ask for one of them, which can be expensive to compute.
+# `Cells` by position of the column. The values are Any, since a check of types at run time would
+# ask the mapping for one of them, and they can be expensive to compute.
 CellsByColumn: TypeAlias = Mapping[int, Any]
 
 # Indicators of missing cells, and numbers of copies and rows, by name.
@@ -46,7 +46,7 @@ def is_frame(x: Any) -> bool:
     """
     if isinstance(x, Mapping):
         return True
-    # In this order: to name the columns of a lazy frame can be expensive.
+    # `collect` first: listing the columns of a lazy frame can be expensive.
     return any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
 
 

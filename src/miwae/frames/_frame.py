@@ -130,7 +130,7 @@ def keep(frame: Any, positions: Sequence[int]) -> Any:
 
 
 def _without_columns(library: Library, length: int) -> Any:
-    """A frame of this length, which narwhals would forget."""
+    """A frame of this length without columns; narwhals would lose the length."""
     if library == "polars":
         import polars as pl
 

@@ -28,7 +28,7 @@ WIDE: tuple[Any, ...] = (nw.Int128, nw.UInt128)  # numpy has no such integers
 WORDS: tuple[Any, ...] = (nw.String, nw.Categorical, nw.Enum)
 INSTANTS: tuple[Any, ...] = (nw.Date, nw.Datetime, nw.Duration)
 
-# For columns of the type that a library gives to nothing.
+# What columns of the null type become, by the storage of their cells.
 TYPES: dict[str, Any] = {
     "number": nw.Float64(),
     "boolean": nw.Boolean(),
@@ -45,12 +45,9 @@ def _own_type(native: Any) -> Any:
 
 
 def dtype_of(native: Any) -> Any:
-    """The type of a column in narwhals' terms, and of all that narwhals does not know.
-
-    None is the type of columns that nothing is known about.
-    """
+    """Narwhals' type of a column, also where narwhals does not know it; None for the null type."""
     own = _own_type(native)
-    if hasattr(own, "scale"):  # as decimals have, of any number of bits
+    if hasattr(own, "scale"):  # only decimals have one, of any number of bits
         return nw.Decimal
     if str(own).startswith("date64"):
         return nw.Date
@@ -60,7 +57,7 @@ def dtype_of(native: Any) -> Any:
 
 
 def with_type(native: Any, cells: Cells) -> Any:
-    """The column with a type for these cells, if it has none."""
+    """The column with a type for these cells, if it is of the null type."""
     if dtype_of(native) is not None or cells.storage not in TYPES:
         return native
     return nw.from_native(native, series_only=True).cast(TYPES[cells.storage]).to_native()
