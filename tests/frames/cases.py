@@ -14,10 +14,30 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-__all__ = ["EXPECTED", "FRAMES", "HOLE", "Expected"]
+from miwae.columns import Cells
+
+__all__ = ["EXPECTED", "FRAMES", "HOLE", "Expected", "cell", "cells_of"]
 
 HOLE = 1
 NAN = float("nan")
+
+
+def cells_of(frame):
+    """The cells as Python objects, by column."""
+    if isinstance(frame, pd.DataFrame):
+        return [frame.iloc[:, i].tolist() for i in range(frame.shape[1])]
+    if isinstance(frame, pl.DataFrame):
+        return [series.to_list() for series in frame]
+    if isinstance(frame, pa.Table):
+        return [column.to_pylist() for column in frame.columns]
+    return frame.T.tolist()
+
+
+def cell(row, value):
+    """A value for one cell, in its neutral form."""
+    values = np.empty(1, np.float64 if isinstance(value, float) else object)
+    values[:] = [value]
+    return Cells(np.array([row]), values)
 
 
 class Expected(NamedTuple):

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from frames.cases import EXPECTED, FRAMES, HOLE
+from frames.cases import EXPECTED, FRAMES, HOLE, cell, cells_of
 from miwae.columns import Cells
 from miwae.errors import DataError
 from miwae.frames import (
@@ -34,17 +34,6 @@ UNFILLABLE = [(name, i) for name, i in CELLS if EXPECTED[name][i].fill is None]
 
 every_frame = pytest.mark.parametrize("name", FRAMES)
 every_column = pytest.mark.parametrize(("name", "position"), CELLS)
-
-
-def cells_of(frame):
-    """The cells as Python objects, by column."""
-    if isinstance(frame, pd.DataFrame):
-        return [frame.iloc[:, i].tolist() for i in range(frame.shape[1])]
-    if isinstance(frame, pl.DataFrame):
-        return [series.to_list() for series in frame]
-    if isinstance(frame, pa.Table):
-        return [column.to_pylist() for column in frame.columns]
-    return frame.T.tolist()
 
 
 def shown(frame):
@@ -75,13 +64,6 @@ def assert_same_frame(one, two):
         assert one.dtype == two.dtype
         assert one.shape == two.shape
         assert one.flags.f_contiguous == two.flags.f_contiguous
-
-
-def cell(row, value):
-    """A value for one cell, in its neutral form."""
-    values = np.empty(1, np.float64 if isinstance(value, float) else object)
-    values[:] = [value]
-    return Cells(np.array([row]), values)
 
 
 def cells_for(expected):

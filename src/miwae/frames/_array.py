@@ -1,11 +1,10 @@
 """Arrays of numpy: tables of two axes, and the columns of pandas that are stored as arrays."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 
 from miwae.columns import (
     PER_SECOND,
@@ -27,9 +26,15 @@ from miwae.columns import (
     ticks_of,
 )
 from miwae.errors import DataError
-from miwae.frames._checks import CellsByColumn
+from miwae.frames._checks import CellsByColumn, NewColumns
 
-__all__ = ["array_with_columns", "completed_array", "filled_array", "read_array", "read_text"]
+__all__ = [
+    "array_with_columns",
+    "completed_array",
+    "filled_array",
+    "in_dtype",
+    "read_array",
+]
 
 
 def _unit(dtype: np.dtype) -> str | None:
@@ -40,43 +45,36 @@ def _unit(dtype: np.dtype) -> str | None:
     return unit if count == 1 and unit in (*PER_SECOND, *SECONDS_PER) else None
 
 
-def read_array(array: np.ndarray, name: str, missing_values: tuple[Any, ...]) -> Column:
-    """A column of one axis in neutral form; floats are not copied."""
+def read_array(
+    array: np.ndarray,
+    name: str,
+    missing_values: tuple[Any, ...],
+    missing: Bool[np.ndarray, " N"] | None = None,
+) -> Column:
+    """A column of one axis in neutral form; what `missing` says is missing whatever it holds."""
     kind, dtype = array.dtype.kind, str(array.dtype)
-    nowhere = np.zeros(len(array), bool)
+    if missing is None:
+        missing = np.isnat(array) if kind in "Mm" else np.zeros(len(array), bool)
     if kind == "c":
         raise DataError(f"Complex data not supported: column {name!r}")
     if kind in "fiu":
         whole = kind != "f"
-        return number_column(name, array, nowhere, missing_values, whole=whole, dtype=dtype)
+        return number_column(name, array, missing, missing_values, whole=whole, dtype=dtype)
     if kind == "b":
-        return boolean_column(name, array, nowhere, missing_values, dtype=dtype)
+        return boolean_column(name, array, missing, missing_values, dtype=dtype)
     if kind == "O":
         return read_objects(array, name, missing_values, dtype)
     if kind in "UT":
-        return read_text(array.astype(object), name, missing_values, dtype)
+        # A dictionary of Python strings is faster than sorting the array.
+        column = read_objects(array.astype(object), name, missing_values, dtype)
+        return replace(column, storage="text", typed=True)
     unit = _unit(array.dtype)
     if unit is None:
-        return other_column(name, np.isnat(array) if kind in "Mm" else nowhere, dtype=dtype)
-    storage = "time" if kind == "M" else "duration"
+        return other_column(name, missing, dtype=dtype)
+    ticks, storage = array.astype(np.int64), "time" if kind == "M" else "duration"
     return tick_column(
-        name,
-        array.astype(np.int64),
-        np.isnat(array),
-        missing_values,
-        unit=unit,
-        storage=storage,
-        dtype=dtype,
+        name, ticks, missing, missing_values, unit=unit, storage=storage, dtype=dtype
     )
-
-
-def read_text(array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: str) -> Column:
-    """A column that can hold nothing but text, from an array of objects.
-
-    A dictionary of Python strings is faster than sorting an array.
-    """
-    column = read_objects(array, name, missing_values, dtype)
-    return replace(column, storage="text", typed=True)
 
 
 def filled_array(array: np.ndarray, cells: Cells, name: str) -> np.ndarray:
@@ -84,13 +82,13 @@ def filled_array(array: np.ndarray, cells: Cells, name: str) -> np.ndarray:
     kind = array.dtype.kind
     if kind == "O":
         return filled_objects(array, cells, name)
-    values = _in_dtype(array.dtype, cells.values, name)
+    values = in_dtype(array.dtype, cells.values, name)
     out = array.astype(values.dtype if kind == "U" else array.dtype)
     out[cells.rows] = values
     return out
 
 
-def _in_dtype(dtype: np.dtype, values: np.ndarray, name: str) -> np.ndarray:
+def in_dtype(dtype: np.dtype, values: np.ndarray, name: str) -> np.ndarray:
     """The values as an array that fits."""
     unit = _unit(dtype)
     if dtype.kind == "f":
@@ -99,11 +97,9 @@ def _in_dtype(dtype: np.dtype, values: np.ndarray, name: str) -> np.ndarray:
         return as_whole_numbers(values, dtype, name)
     if dtype.kind == "b":
         return as_booleans(values, name)
-    if dtype.kind == "U":
+    if dtype.kind in "UT":
         words = np.array(as_texts(values, name), np.str_)
         return words.astype(np.result_type(words.dtype, dtype))
-    if dtype.kind == "T":
-        return np.array(as_texts(values, name), dtype)
     if unit is not None:
         return ticks_of(as_finite(values, name), unit).astype(dtype)
     raise cannot_fill(name, str(dtype))
@@ -120,12 +116,7 @@ def completed_array(array: np.ndarray, cells: CellsByColumn) -> np.ndarray:
     return out
 
 
-def array_with_columns(
-    array: np.ndarray,
-    columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]],
-    *,
-    first: bool,
-) -> np.ndarray:
+def array_with_columns(array: np.ndarray, columns: NewColumns, *, first: bool) -> np.ndarray:
     """With further columns, whose names are lost.
 
     Arrays of floats and of objects keep their dtype, integers and booleans get the narrowest

@@ -5,17 +5,21 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from jaxtyping import Bool, Int
 
 from miwae.columns import check_names
 from miwae.errors import DataError
 
-__all__ = ["CellsByColumn", "Library", "checked", "is_frame", "library_of", "names"]
+__all__ = ["CellsByColumn", "Library", "NewColumns", "checked", "is_frame", "library_of", "names"]
 
 Library: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
 
-# Cells by position of the column. That the values are `Cells` is not written, or checks of types
-# at run time would ask for one of them, which can be expensive to compute.
+# `Cells` by position of the column. The values are Any, since a check of types at run time would
+# ask the mapping for one of them, and they can be expensive to compute.
 CellsByColumn: TypeAlias = Mapping[int, Any]
+
+# Indicators of missing cells, and numbers of copies and rows, by name.
+NewColumns: TypeAlias = Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]]
 
 FRAMES: dict[Library, str] = {
     "numpy": "ndarray",
@@ -42,7 +46,7 @@ def is_frame(x: Any) -> bool:
     """
     if isinstance(x, Mapping):
         return True
-    # In this order: to name the columns of a lazy frame can be expensive.
+    # `collect` first: listing the columns of a lazy frame can be expensive.
     return any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
 
 

@@ -1,16 +1,15 @@
 """What can be done with a frame of any of the four libraries; nothing is changed in place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-from jaxtyping import Bool, Int
 
 from miwae.columns import Cells, Column, check_names
 from miwae.frames._array import array_with_columns, completed_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
-from miwae.frames._checks import CellsByColumn, checked, library_of, names
+from miwae.frames._checks import CellsByColumn, Library, NewColumns, checked, library_of, names
 from miwae.frames._pandas import completed_pandas, pandas_with_columns, read_pandas
 from miwae.frames._series import read_series, values_for, with_type
 
@@ -99,12 +98,7 @@ def _filled_polars(series: Any, cells: Cells) -> Any:
     return pl.concat([series, values]).gather(order)
 
 
-def with_columns(
-    frame: Any,
-    columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]],
-    *,
-    first: bool,
-) -> Any:
+def with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
     """With further columns of flags or integers, before all others or after them.
 
     Raises:
@@ -116,19 +110,11 @@ def with_columns(
     check_names([*names(frame), *columns])
     if library == "pandas":
         return pandas_with_columns(frame, columns, first=first)
-    place, out = 0 if first else frame.shape[1], frame
-    if library == "polars":
-        import polars as pl
-
-        out = frame.clone()
-        for offset, (name, values) in enumerate(columns.items()):
-            out = out.insert_column(place + offset, pl.Series(name, values))
-        return out
-    import pyarrow as pa
-
-    for offset, (name, values) in enumerate(columns.items()):
-        out = out.add_column(place + offset, name, pa.array(values))
-    return out
+    wide = nw.from_native(frame, eager_only=True)
+    further = [nw.new_series(n, v, backend=wide.implementation) for n, v in columns.items()]
+    own, more = np.split(np.arange(frame.shape[1] + len(further)), [frame.shape[1]])
+    order = np.concatenate([more, own] if first else [own, more]).tolist()
+    return keep(wide.with_columns(*further).to_native(), order)
 
 
 def keep(frame: Any, positions: Sequence[int]) -> Any:
@@ -136,16 +122,15 @@ def keep(frame: Any, positions: Sequence[int]) -> Any:
     library, frame = library_of(frame), checked(frame)
     if library == "numpy":
         return frame[:, list(positions)]
+    if library == "pandas":
+        return frame.iloc[:, list(positions)]
     if not positions:
-        return _without_columns(frame, n_rows(frame))
+        return _without_columns(library, n_rows(frame))
     return nw.from_native(frame, eager_only=True)[:, list(positions)].to_native()
 
 
-def _without_columns(frame: Any, length: int) -> Any:
-    """A frame of this length, which narwhals would forget."""
-    library = library_of(frame)
-    if library == "pandas":
-        return frame.iloc[:length, :0]
+def _without_columns(library: Library, length: int) -> Any:
+    """A frame of this length without columns; narwhals would lose the length."""
     if library == "polars":
         import polars as pl
 
@@ -175,7 +160,7 @@ def stacked(frames: Sequence[Any]) -> Any:
 
         return pd.concat(frames, ignore_index=True)
     if not frames[0].shape[1]:
-        return _without_columns(frames[0], sum(map(n_rows, frames)))
+        return _without_columns(library, sum(map(n_rows, frames)))
     parts = [nw.from_native(frame, eager_only=True) for frame in frames]
     return nw.concat(parts, how="vertical").to_native()
 

@@ -1,23 +1,22 @@
 """Tables of pandas: index and labels of any kind, and columns of numpy, pyarrow and its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
 
-from miwae.columns import TIMES, Cells, Column, as_codes, cannot_fill, coded_column
+from miwae.columns import TIMES, Cells, Column, as_codes, cannot_fill, coded_column, sorted_levels
 from miwae.errors import DataError
 from miwae.frames._array import filled_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
-from miwae.frames._checks import CellsByColumn
+from miwae.frames._checks import CellsByColumn, NewColumns
 from miwae.frames._series import read_series, values_for
 
 __all__ = ["completed_pandas", "pandas_with_columns", "read_pandas"]
 
-# Columns replaced one by one are stored one by one, and so is what is left between them. Of more
-# than 100 such pieces pandas warns whoever adds another column.
+# Replacing a column of a shallow copy splits the block that holds it, into up to three blocks.
+# Pandas warns when a column is added to a frame of more than 100 blocks.
 MOST_APART = 45
 
 
@@ -41,6 +40,10 @@ def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Colu
         return coded_column(
             name, "category", codes, levels, missing_values, ordered=ordered, dtype=label
         )
+    if isinstance(dtype, pd.StringDtype):
+        codes, words = pd.factorize(series.array)
+        codes, levels = sorted_levels(codes, words.tolist())
+        return coded_column(name, "text", codes, levels, missing_values, dtype=label)
     return read_series(series, name, missing_values)
 
 
@@ -63,18 +66,18 @@ def completed_pandas(frame: Any, cells: CellsByColumn, names: Sequence[str]) -> 
         own = frame.iloc[:, position]
         filled = _filled(_with_type(own, part, names[position]), part, names[position])
         if isinstance(filled, np.ndarray) and filled.dtype == own.dtype:
-            # In the memory of the copy; a single time that is no array of pandas is refused.
+            # Written into the memory of the copy. Pandas refuses a numpy array of a single time.
             out.iloc[:, position] = pd.array(filled) if filled.dtype.kind in "Mm" else filled
         else:
-            # The type is named, or objects that are all text would become text.
+            # The type is given, or pandas would turn objects that are all text into text.
             out.isetitem(position, pd.Series(filled, index=frame.index, dtype=filled.dtype))
     return out
 
 
 def _with_type(series: Any, cells: Cells, name: str) -> Any:
-    """The column with the type that cells of this storage have, if it has no value and no type.
+    """The column with a type for these cells, if it has no other value and no declared type.
 
-    Floats can be such a column; objects can hold everything, but are no good type for instants.
+    Such columns are floats or objects. Objects can hold everything, but instants get a type.
     """
     import pandas as pd
 
@@ -128,10 +131,10 @@ def _filled(series: Any, cells: Cells, name: str) -> Any:
 
 
 def _with_levels(dtype: Any, cells: Cells) -> Any:
-    """With the levels that were learned after those of a few rows that happened to lack some.
+    """The type with the learned levels that it lacks, after its own.
 
-    All of them, so that the type does not depend on which of them is drawn. Where levels have an
-    order, it is not known where others belong.
+    All of them, so that the type does not depend on which level is drawn. Nothing is added to
+    ordered levels, since the place of a new one is unknown.
     """
     import pandas as pd
 
@@ -159,13 +162,8 @@ def _filled_sparse(series: Any, cells: Cells, name: str) -> Any:
         ) from error
 
 
-def pandas_with_columns(
-    frame: Any,
-    columns: Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]],
-    *,
-    first: bool,
-) -> Any:
-    """With further columns; of labels of several levels, their name is the first."""
+def pandas_with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
+    """With further columns; where labels have several levels, the name is the first of them."""
     import pandas as pd
 
     if not columns:

@@ -5,35 +5,30 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from jaxtyping import Int
 
 from miwae.columns import (
     Cells,
     Column,
-    as_booleans,
     as_codes,
     as_decimals,
     as_finite,
-    as_numbers,
     as_texts,
-    as_whole_numbers,
-    boolean_column,
     cannot_fill,
     coded_column,
-    number_column,
     other_column,
     tick_column,
-    ticks_of,
     ticks_of_day,
 )
-from miwae.frames._array import read_array, read_text
+from miwae.frames._array import in_dtype, read_array
 
 __all__ = ["dtype_of", "read_series", "values_for", "with_type"]
 
-WIDE = (nw.Int128, nw.UInt128)  # numpy has no such integers
-WORDS = (nw.String, nw.Categorical, nw.Enum)
-INSTANTS = (nw.Date, nw.Datetime, nw.Duration)
+WIDE: tuple[Any, ...] = (nw.Int128, nw.UInt128)  # numpy has no such integers
+WORDS: tuple[Any, ...] = (nw.String, nw.Categorical, nw.Enum)
+INSTANTS: tuple[Any, ...] = (nw.Date, nw.Datetime, nw.Duration)
 
-# For columns of the type that a library gives to nothing.
+# What columns of the null type become, by the storage of their cells.
 TYPES: dict[str, Any] = {
     "number": nw.Float64(),
     "boolean": nw.Boolean(),
@@ -50,20 +45,19 @@ def _own_type(native: Any) -> Any:
 
 
 def dtype_of(native: Any) -> Any:
-    """The type of a column in narwhals' terms, and of all that narwhals does not know.
-
-    None is the type of columns that nothing is known about.
-    """
+    """Narwhals' type of a column, also where narwhals does not know it; None for the null type."""
     own = _own_type(native)
-    if hasattr(own, "scale"):  # as decimals have, of any number of bits
+    if hasattr(own, "scale"):  # only decimals have one, of any number of bits
         return nw.Decimal
     if str(own).startswith("date64"):
         return nw.Date
+    if str(own) in ("halffloat", "Float16"):  # unknown to older versions
+        return nw.Float32
     return None if str(own).lower() == "null" else nw.from_native(native, series_only=True).dtype
 
 
 def with_type(native: Any, cells: Cells) -> Any:
-    """The column with a type for these cells, if it has none."""
+    """The column with a type for these cells, if it is of the null type."""
     if dtype_of(native) is not None or cells.storage not in TYPES:
         return native
     return nw.from_native(native, series_only=True).cast(TYPES[cells.storage]).to_native()
@@ -72,53 +66,52 @@ def with_type(native: Any, cells: Cells) -> Any:
 def read_series(
     native: Any, name: str, missing_values: tuple[Any, ...], label: str = ""
 ) -> Column:
-    """A column in neutral form.
-
-    Args:
-        native: a series of polars or pandas, or a chunked array.
-        name: of the column.
-        missing_values: what counts as missing besides null and NaN.
-        label: the name of the type, if it is not what the column itself says.
-    """
+    """A column in neutral form; `label` is the name of its type, if it is not its own."""
     label, dtype = label or str(_own_type(native)), dtype_of(native)
     series = nw.from_native(native, series_only=True)
+    if dtype in WORDS:
+        storage = "text" if dtype == nw.String else "category"
+        return coded_column(name, storage, *_codes(native), missing_values, dtype=label)
     missing = series.is_null().to_numpy()
-    if dtype is None:
-        nothing = np.full(len(missing), np.nan)
-        column = number_column(name, nothing, missing, (), whole=False, dtype=label)
-        return replace(column, typed=False)
-    if dtype == nw.Boolean:
-        values = series.fill_null(value=False).to_numpy()
-        return boolean_column(name, values, missing, missing_values, dtype=label)
-    if dtype.is_numeric():
-        values, whole = _numbers(series, dtype)
-        return number_column(name, values, missing, missing_values, whole=whole, dtype=label)
-    if dtype == nw.Enum:
-        codes = nw.from_native(native.to_physical(), series_only=True)
-        codes = codes.cast(nw.Int64()).fill_null(-1).to_numpy()
-        levels = dtype.categories
-        return coded_column(name, "category", codes, levels, missing_values, dtype=label)
-    if dtype in WORDS:  # a Categorical of polars declares no categories
-        column = read_text(series.to_numpy(), name, missing_values, label)
-        return replace(column, storage="text" if dtype == nw.String else "category")
     if dtype == nw.Time:
         # Only as nanoseconds are all times of day integers of one size.
         ticks = series.cast(nw.Time()).cast(nw.Int64()).fill_null(0).to_numpy()
         return tick_column(
             name, ticks, missing, missing_values, unit="ns", storage="clock", dtype=label
         )
-    if dtype in INSTANTS:
-        return replace(read_array(series.to_numpy(), name, missing_values), dtype=label)
-    return other_column(name, missing, dtype=label)
+    array = _as_array(series, dtype)
+    if array is None:
+        return other_column(name, missing, dtype=label)
+    column = read_array(array, name, missing_values, missing)
+    whole = column.whole or dtype in WIDE or getattr(_own_type(native), "scale", 1) <= 0
+    return replace(column, dtype=label, whole=whole, typed=dtype is not None)
 
 
-def _numbers(series: nw.Series, dtype: Any) -> tuple[np.ndarray, bool]:
-    """Numbers in their own precision, if numpy has it, and whether they are whole."""
-    if dtype == nw.Decimal:
-        return series.cast(nw.Float64()).to_numpy(), _own_type(series.to_native()).scale <= 0
-    if dtype in WIDE:
-        return series.cast(nw.Float64()).to_numpy(), True
-    return (series.fill_null(0) if dtype.is_integer() else series).to_numpy(), dtype.is_integer()
+def _codes(series: Any) -> tuple[Int[np.ndarray, " N"], list[str]]:
+    """Codes, -1 for null, and levels of a column of polars.
+
+    A Categorical declares no levels: its own are those of all columns.
+    """
+    import polars as pl
+
+    words = series.cast(pl.String)
+    declared = series.dtype == pl.Enum
+    levels = series.dtype.categories if declared else words.drop_nulls().unique().sort()
+    codes = words.cast(pl.Enum(levels)).to_physical()
+    return codes.cast(pl.Int64).fill_null(-1).to_numpy(), levels.to_list()
+
+
+def _as_array(series: nw.Series, dtype: Any) -> np.ndarray | None:
+    """Numbers, flags and instants in an array of their own precision, None for anything else."""
+    if dtype is None:
+        return np.full(len(series), np.nan)
+    if dtype == nw.Boolean:
+        return series.fill_null(value=False).to_numpy()
+    if dtype in (*WIDE, nw.Decimal):
+        return series.cast(nw.Float64()).to_numpy()
+    if dtype.is_integer():
+        return series.fill_null(0).to_numpy()
+    return series.to_numpy() if dtype.is_float() or dtype in INSTANTS else None
 
 
 def values_for(native: Any, cells: Cells, name: str) -> list[Any] | np.ndarray:
@@ -130,23 +123,29 @@ def values_for(native: Any, cells: Cells, name: str) -> list[Any] | np.ndarray:
         DataError: if no value fits the type.
     """
     values, dtype, own = cells.values, dtype_of(native), _own_type(native)
-    if dtype == nw.Boolean:
-        return as_booleans(values, name)
     if dtype == nw.Decimal:
         return as_decimals(cells, own.precision, own.scale, name)
-    if dtype is not None and dtype.is_integer():
-        integer = np.dtype(str(dtype).lower().replace("128", "64"))
-        return as_whole_numbers(values, integer, name)
-    if dtype is not None and dtype.is_float():
-        return as_numbers(values, name)
     if dtype in WORDS:
         if dtype == nw.Enum:
             as_codes(values, dtype.categories, name)  # refuses what is no category
         return as_texts(values, name)
     if dtype == nw.Time:
-        return ticks_of_day(as_finite(values, name), getattr(own, "unit", "ns"))
+        unit = getattr(own, "unit", "ns")
+        ticks = ticks_of_day(as_finite(values, name), unit)
+        return ticks.astype(np.int32 if unit in ("s", "ms") else np.int64)
+    if (similar := _numpy_type(dtype)) is None:
+        raise cannot_fill(name, str(own))
+    return in_dtype(np.dtype(similar), values, name)
+
+
+def _numpy_type(dtype: Any) -> str | None:
+    """Numpy's name of the type, or of the widest like it."""
+    if dtype == nw.Date:
+        return "datetime64[D]"
     if dtype in INSTANTS:
-        unit = "D" if dtype == nw.Date else dtype.time_unit
-        kind = "timedelta64" if dtype == nw.Duration else "datetime64"
-        return ticks_of(as_finite(values, name), unit).astype(f"{kind}[{unit}]")
-    raise cannot_fill(name, str(own))
+        return f"{'timedelta64' if dtype == nw.Duration else 'datetime64'}[{dtype.time_unit}]"
+    if dtype == nw.Boolean:
+        return "bool"
+    if dtype is None or not dtype.is_numeric():
+        return None
+    return str(dtype).lower().replace("128", "64") if dtype.is_integer() else "float64"
