@@ -1,39 +1,44 @@
 """The scikit-learn estimator: an incomplete table in, a completed one of the same kind out."""
 
 import contextlib
+import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags, check_array, check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from miwae import frames
 from miwae.arrays import require_at_least
 from miwae.callers import warn_caller
 from miwae.columns import Cells, Schema, infer_schema, is_missing
-from miwae.errors import DataError, SettingsError
+from miwae.errors import DataError, FileFormatError, SettingsError
 from miwae.events import Event
 from miwae.inference.sampling import RowReport
 from miwae.pooling import MultiplyImputed
-from miwae.progress import Progressor, progressor
+from miwae.progress import progressor
 from miwae.tabular import EncodedTable, FittedTable, TableSettings
+from miwae.threads import on_device
 from miwae.training import TrainingRecord
 
 __all__ = ["MIWAEImputer"]
+
+# Parameters of the imputer that are settings of a table as well.
+SHARED = tuple(field.name for field in fields(TableSettings) if field.name != "seed")
 
 
 class _Fitted(NamedTuple):
     """What a fit leaves behind, assigned at once when it has succeeded."""
 
     table: FittedTable
-    feature_names: np.ndarray | None  # if all labels are text
+    named: bool  # all labels of the table were text
     later: list[Event]  # of rows that were imputed since
 
 
@@ -149,15 +154,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             X: the incomplete table.
             y: ignored, as in all of scikit-learn's transformers.
         """
-        settings = self._settings()
-        frame = _as_frame(X)
-        names = _names_of(frame)
-        table = self._understood(frame)
-        with self._working() as (deadline, progress):
-            fitted = FittedTable.fit(
-                table, settings, marks=self._marks(), deadline=deadline, progress=progress
-            )
-        self._fitted = _Fitted(fitted, names, [])
+        settings, named, table = self._understood(X)
+        with self._working() as work:
+            fitted = FittedTable.fit(table, settings, marks=self._marks(), **work)
+        self._fitted = _Fitted(fitted, named, [])
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
@@ -171,17 +171,15 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             y: ignored.
         """
         if hasattr(self, "_fitted"):
-            _, table = self._encoded(X)
-            before = self._fitted
+            now, _, table = self._read(X)
+            before = now._fitted
         else:
-            settings = self._settings()
-            frame = _as_frame(X)
-            names = _names_of(frame)
-            table = self._understood(frame)
-            before = _Fitted(FittedTable.start(table, settings, self._marks()), names, [])
-        with self._working() as (_, progress):
-            fitted = before.table.updated(table, progress=progress)
-        self._fitted = before._replace(table=fitted)
+            settings, named, table = self._understood(X)
+            before = _Fitted(FittedTable.start(table, settings, self._marks()), named, [])
+        with self._working() as work:
+            fitted = before.table.updated(table, progress=work["progress"])
+        later = [*before.later, *_new(table.events, [*fitted.events, *before.later])]
+        self._fitted = before._replace(table=fitted, later=later)
         return self
 
     # ------------------------------------------------------------------ imputing
@@ -197,12 +195,12 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         Returns:
             The completed table, of the same kind.
         """
-        frame, table = self._encoded(X)
-        with self._working() as (deadline, progress):
-            imputed = self._table.means(table, deadline=deadline, progress=progress)
-        self._remember(imputed.events)
-        completed = self._arranged(frame, imputed.cells, table)
-        asked = getattr(self, "_sklearn_output_config", {}).get("transform")
+        now, frame, table = self._read(X)
+        with self._working() as work:
+            imputed = now._table.means(table, **work)
+        now._remember(table.events, imputed.events)
+        completed = now._arranged(frame, imputed.cells, table)
+        asked = now._output() or get_config()["transform_output"]
         return frames.to_library(completed, asked) if asked in ("pandas", "polars") else completed
 
     def sample(self, X: Any, n_imputations: int = 20) -> MultiplyImputed:
@@ -217,17 +215,14 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             n_imputations: M.
         """
         require_at_least(1, n_imputations=n_imputations)
-        frame, table = self._encoded(X)
-        with self._working() as (deadline, progress):
-            copies, events = self._table.draws(
-                table, n_imputations, deadline=deadline, progress=progress
-            )
-        self._remember(events)
-        dropped = self._dropped()
-        kept = [i for i in range(len(table.gaps)) if i not in dropped]
+        now, frame, table = self._read(X)
+        with self._working() as work:
+            copies, events = now._table.draws(table, n_imputations, **work)
+        now._remember(table.events, events)
+        kept = now._kept()
         place = {position: i for i, position in enumerate(kept)}
-        cells = [{place[i]: own for i, own in copy.items() if i in place} for copy in copies]
-        not_imputed = [self.schema_.columns[i].name for i in self.schema_.skipped]
+        cells = [{place[i]: own for i, own in drawn.items() if i in place} for drawn in copies]
+        not_imputed = [table.schema.names[i] for i in kept if i in table.schema.skipped]
         return MultiplyImputed(frames.keep(frame, kept), cells, not_imputed=not_imputed)
 
     def interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
@@ -245,11 +240,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """
         if not 0 < level < 1:
             raise SettingsError(f"level must lie strictly between 0 and 1, not {level}")
-        frame, table = self._encoded(X)
-        ends = ((1 - level) / 2, (1 + level) / 2)
-        with self._working() as (deadline, progress):
-            limits = self._table.quantiles(table, ends, deadline=deadline, progress=progress)
-        lower, upper = (self._arranged(frame, cells, table) for cells in limits)
+        now, frame, table = self._read(X)
+        with self._working() as work:
+            limits = now._table.quantiles(table, ((1 - level) / 2, (1 + level) / 2), **work)
+        now._remember(table.events)
+        lower, upper = (now._arranged(frame, cells, table) for cells in limits)
         return lower, upper
 
     def expectation(
@@ -264,8 +259,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """
         draws = self.sample(X, n_imputations)
         total: Any = None
-        for copy in draws:
-            value = np.asarray(h(copy), dtype=np.float64)
+        for completed in draws:
+            value = np.asarray(h(completed), dtype=np.float64)
             if value.ndim == 0 or len(value) != draws.n_rows:
                 raise DataError(
                     f"h must return one value for each of the {draws.n_rows} rows, but returned "
@@ -279,9 +274,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
 
         Categories, counts and numbers that take few values contribute probabilities.
         """
-        _, table = self._encoded(X)
-        with self._working() as (deadline, progress):
-            return self._table.log_prob(table, deadline=deadline, progress=progress)
+        now, _, table = self._read(X)
+        with self._working() as work:
+            scores = now._table.log_prob(table, **work)
+        now._remember(table.events)
+        return scores
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`: larger is better."""
@@ -295,22 +292,24 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             (above 0.7: do not trust this row) and `smoothed` (the weights were unreliable with all
             the latent samples that the row may have, and were smoothed), an array each.
         """
-        _, table = self._encoded(X)
-        with self._working() as (deadline, progress):
-            return self._table.means(table, deadline=deadline, progress=progress).report
+        now, _, table = self._read(X)
+        with self._working() as work:
+            imputed = now._table.means(table, **work)
+        now._remember(table.events, imputed.events)
+        return imputed.report
 
     # ------------------------------------------------------------------ files
 
     def save(self, path: str | Path) -> None:
         """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
         check_is_fitted(self)
-        names = self._fitted.feature_names
+        now = copy.copy(self)
         extra = {
-            "parameters": _portable(self.get_params(deep=False)),
-            "feature_names": None if names is None else list(names),
-            "output": getattr(self, "_sklearn_output_config", {}).get("transform"),
+            "parameters": now._portable(),
+            "named": now._fitted.named,
+            "output": now._output(),
         }
-        self._fitted.table.save(path, extra)
+        replace(now._fitted.table, events=tuple(now.events_)).save(path, extra)
 
     @classmethod
     def load(cls, path: str | Path) -> "MIWAEImputer":
@@ -320,15 +319,15 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
             FileFormatError: not such a file, truncated, or of a version that is not known.
         """
         table, extra = FittedTable.load(path)
-        shared = {field.name for field in fields(TableSettings)} - {"seed"}
-        own = {name: getattr(table.settings, name) for name in shared}
+        own = {name: getattr(table.settings, name) for name in SHARED}
         own |= {"missing_values": list(table.marks) or np.nan, "random_state": table.settings.seed}
-        imputer = cls(**extra.get("parameters", own))
-        names = extra.get("feature_names", list(table.schema.names))
-        labels = None if names is None else np.asarray(names, dtype=object)
-        imputer._fitted = _Fitted(table, labels, [])
-        if extra.get("output") is not None:
-            imputer.set_output(transform=extra["output"])
+        try:
+            imputer = cls(**extra.get("parameters", own))
+            if extra.get("output") is not None:
+                imputer.set_output(transform=extra["output"])
+        except (TypeError, ValueError, AttributeError) as error:
+            raise FileFormatError(f"{path} is damaged: {error}") from error
+        imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
 
     # ------------------------------------------------------------------ what was fitted
@@ -356,28 +355,26 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     @property
     def feature_names_in_(self) -> np.ndarray:
         """Names of the columns, if all are text."""
-        names = self._fitted.feature_names
-        if names is None:
+        if not self._fitted.named:
             raise AttributeError("the columns that were fitted have no names that are all text")
-        return names
+        return np.asarray(self.schema_.names, dtype=object)
 
     # ------------------------------------------------------------------ scikit-learn
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that `transform` returns."""
         check_is_fitted(self)
-        names = self._names_in(input_features)
-        dropped = self._dropped()
-        kept = [name for i, name in enumerate(names) if i not in dropped]
-        flags = [f"missingindicator_{names[i]}" for i in self._flagged()]
-        return np.asarray(kept + flags, dtype=object)
+        now = copy.copy(self)
+        names = now._names_in(input_features)
+        flags = [f"missingindicator_{names[i]}" for i in now._flagged()]
+        return np.asarray([names[i] for i in now._kept()] + flags, dtype=object)
 
     def _names_in(self, input_features: Any) -> list[str]:
-        own = self._fitted.feature_names
+        own = list(self.schema_.names) if self._fitted.named else None
         if input_features is None:
-            return [f"x{i}" for i in range(self.n_features_in_)] if own is None else list(own)
+            return own or [f"x{i}" for i in range(self.n_features_in_)]
         given = list(input_features)
-        if own is not None and given != list(own):
+        if own is not None and given != own:
             raise ValueError("input_features is not equal to feature_names_in_")
         if len(given) != self.n_features_in_:
             raise ValueError(
@@ -399,18 +396,33 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ inside
 
-    def _settings(self) -> TableSettings:
-        """The settings of a fit, checked."""
-        self._require_time()
-        shared = {field.name for field in fields(TableSettings)} - {"seed"}
+    def _understood(self, X: Any) -> tuple[TableSettings, bool, EncodedTable]:
+        """A table to learn from: with which settings, whether it has names, and its kinds."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return TableSettings(**{name: getattr(self, name) for name in shared}, seed=seed)
+        settings = TableSettings(**{name: getattr(self, name) for name in SHARED}, seed=seed)
+        frame = frames.as_frame(X)
+        named = _is_named(frame)
+        columns = frames.columns(frame, self._marks())
+        schema = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
+        table = EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
+        return settings, named, table
 
-    def _require_time(self) -> None:
-        limit = self.max_time
-        if limit is None or (isinstance(limit, int | float | np.number) and limit > 0):
-            return
-        raise SettingsError(f"max_time must be positive or None, not {limit!r}")
+    def _read(self, X: Any) -> tuple["MIWAEImputer", Any, EncodedTable]:
+        """New rows, and the imputer as it is now: it may be fitted again in another thread.
+
+        What the model cannot use in the rows, and cells that will stay missing, are a warning.
+        """
+        check_is_fitted(self)
+        now = copy.copy(self)
+        frame = frames.as_frame(X)
+        validate_data(now, frame, reset=False, skip_check_array=True)
+        columns = frames.columns(frame, now._marks())
+        table = now._table.encoded(columns, zeros_if_empty=now.keep_empty_features)
+        for event in table.events:
+            kept_empty = event.about == "empty" and now.keep_empty_features
+            if event.about in ("value", "not filled") or kept_empty:
+                warn_caller(event.text)
+        return now, frame, table
 
     @property
     def _table(self) -> FittedTable:
@@ -419,67 +431,60 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return replace(table, settings=replace(table.settings, n_imputation_samples=n_samples))
 
     @contextlib.contextmanager
-    def _working(self) -> Iterator[tuple[float | None, Progressor]]:
+    def _working(self) -> Iterator[dict[str, Any]]:
         """A deadline and progress bars, on the device that was asked for."""
-        self._require_time()
-        deadline = None if self.max_time is None else time.monotonic() + self.max_time
-        with self._device(), progressor(self.verbose > 0) as progress:
-            yield deadline, progress
-
-    @contextlib.contextmanager
-    def _device(self) -> Iterator[None]:
-        if self.device is None:
-            yield
-            return
-        try:
-            device = jax.devices(self.device)[0]
-        except RuntimeError as error:
-            raise SettingsError(f"device={self.device!r} is not available: {error}") from error
-        with jax.default_device(device):
-            yield
+        limit = self.max_time
+        if limit is not None and not (isinstance(limit, int | float | np.number) and limit > 0):
+            raise SettingsError(f"max_time must be positive or None, not {limit!r}")
+        deadline = None if limit is None else time.monotonic() + limit
+        with on_device(self.device), progressor(self.verbose > 0) as progress:
+            yield {"deadline": deadline, "progress": progress}
 
     def _marks(self) -> tuple[Any, ...]:
-        return tuple(_several(self.missing_values))
+        marks = self.missing_values
+        several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
+        return tuple(marks) if several else (marks,)
 
-    def _understood(self, frame: Any) -> EncodedTable:
-        """The rows to learn from, with kinds inferred from them."""
-        columns = frames.columns(frame, self._marks())
-        schema = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
-        return EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
+    def _portable(self) -> dict[str, Any]:
+        """The parameters, as they mean the same in another process.
 
-    def _encoded(self, X: Any) -> tuple[Any, EncodedTable]:
-        """New rows, as what was learned; what the model cannot use in them is a warning."""
-        check_is_fitted(self)
-        frame = _as_frame(X)
-        validate_data(self, frame, reset=False, skip_check_array=True)
-        columns = frames.columns(frame, self._marks())
-        table = self._fitted.table.encoded(columns, zeros_if_empty=self.keep_empty_features)
-        self._remember(table.events)
-        for event in table.events:
-            kept_empty = event.about == "empty" and self.keep_empty_features
-            if event.about in ("value", "not filled") or kept_empty:
-                warn_caller(event.text)
-        return frame, table
+        The random state is used up in fitting, and its seed is saved as such. Whatever a library
+        calls missing is missing anyway.
+        """
+        state = self.random_state
+        known = state is None or isinstance(state, int | np.integer)
+        marks = [
+            m for m in self._marks() if m is None or isinstance(m, float) or not is_missing(m)
+        ]
+        return {
+            **self.get_params(deep=False),
+            "random_state": state if known else None,
+            "missing_values": marks[0] if len(marks) == 1 else marks or np.nan,
+        }
 
-    def _remember(self, events: Sequence[Event]) -> None:
-        known = self.events_
-        self._fitted.later.extend(event for event in events if event not in known)
+    def _output(self) -> str | None:
+        """The library of frames that `set_output` asked for."""
+        return getattr(self, "_sklearn_output_config", {}).get("transform")
 
-    def _dropped(self) -> frozenset[int]:
-        return frozenset(() if self.keep_empty_features else self.schema_.empty)
+    def _remember(self, *events: Sequence[Event]) -> None:
+        for some in events:
+            self._fitted.later.extend(_new(some, self.events_))
+
+    def _kept(self) -> list[int]:
+        """Positions of the columns that come out."""
+        dropped = () if self.keep_empty_features else self.schema_.empty
+        return [i for i in range(self.n_features_in_) if i not in dropped]
 
     def _flagged(self) -> tuple[int, ...]:
         return self._fitted.table.incomplete if self.add_indicator else ()
 
     def _arranged(self, frame: Any, cells: Mapping[int, Cells], table: EncodedTable) -> Any:
         """The table completed, without empty columns, with indicators, as the settings say."""
-        names = frames.names(frame)
-        completed = frames.completed(frame, cells)
-        dropped = self._dropped()
-        if dropped:
-            kept = [i for i in range(len(names)) if i not in dropped]
+        completed, kept = frames.completed(frame, cells), self._kept()
+        if len(kept) < self.n_features_in_:
             completed = frames.keep(completed, kept)
         if self._flagged():
+            names = frames.names(frame)
             flags = {
                 f"missingindicator_{names[i]}": table.gaps[i].missing for i in self._flagged()
             }
@@ -493,51 +498,12 @@ class _Names(BaseEstimator):
     """An estimator for scikit-learn's checks to write to: a fit that fails leaves nothing."""
 
 
-def _names_of(frame: Any) -> np.ndarray | None:
-    """The labels of a table, if all are text, by scikit-learn's rules."""
+def _is_named(frame: Any) -> bool:
+    """Whether all labels of a table are text, by scikit-learn's rules."""
     names = _Names()
     validate_data(names, frame, reset=True, skip_check_array=True)
-    return getattr(names, "feature_names_in_", None)
+    return hasattr(names, "feature_names_in_")
 
 
-def _as_frame(X: Any) -> Any:
-    """A frame of some library, or what scikit-learn makes an array of."""
-    frame = frames.checked(X if frames.is_frame(X) else _as_array(X))
-    n_rows, n_columns = frames.n_rows(frame), len(frames.names(frame))
-    if not n_rows or not n_columns:
-        raise DataError(
-            f"Found array with {n_rows} sample(s) and {n_columns} feature(s) "
-            f"(shape=({n_rows}, {n_columns})) while a minimum of 1 is required."
-        )
-    return frame
-
-
-def _as_array(X: Any) -> np.ndarray:
-    """Arrays, lists of lists, and what scikit-learn takes for an array."""
-    if isinstance(X, np.ma.MaskedArray):  # scikit-learn would read what is masked
-        numbers = np.issubdtype(X.dtype, np.number) or X.dtype == np.bool_
-        X = np.ma.filled(X.astype(np.float64 if numbers else object), np.nan)
-    keep_dtype: Any = None
-    return np.asarray(check_array(X, dtype=keep_dtype, ensure_all_finite=False))
-
-
-def _several(marks: Any) -> list[Any]:
-    several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
-    return list(marks) if several else [marks]
-
-
-def _portable(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as they mean the same in another process.
-
-    The random state is used up in fitting, and its seed is saved as such. Whatever a library calls
-    missing is missing anyway.
-    """
-    state, marks = parameters["random_state"], parameters["missing_values"]
-    known = state is None or isinstance(state, int | np.integer)
-    kept = [m for m in _several(marks) if m is None or isinstance(m, float) or not is_missing(m)]
-    several = len(_several(marks)) != 1 or isinstance(marks, list | tuple | set | frozenset)
-    return {
-        **parameters,
-        "random_state": state if known else None,
-        "missing_values": kept if several else (kept or [float("nan")])[0],
-    }
+def _new(events: Sequence[Event], known: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event not in known]

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 import jax
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["WORKERS", "meanwhile", "one_thread_each", "side_by_side"]
+from miwae.errors import SettingsError
+
+__all__ = ["WORKERS", "meanwhile", "on_device", "one_thread_each", "side_by_side"]
 
 # Tasks at a time. A constant, so that the memory needed does not depend on the machine.
 WORKERS = 2
@@ -17,8 +19,26 @@ WORKERS = 2
 T = TypeVar("T")
 
 
-def _on_device(task: Callable[[], T]) -> Callable[[], T]:
-    """The same task for another thread, with the default JAX device of this thread."""
+@contextlib.contextmanager
+def on_device(name: str | None) -> Iterator[None]:
+    """Compute on a device of this sort: "cpu", "gpu" or "tpu"; None for JAX's own choice.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    if name is None:
+        yield
+        return
+    try:
+        device = jax.devices(name)[0]
+    except RuntimeError as error:
+        raise SettingsError(f"device={name!r} is not available: {error}") from error
+    with jax.default_device(device):
+        yield
+
+
+def _on_same_device(task: Callable[[], T]) -> Callable[[], T]:
+    """The same task for another thread: the default device is a setting of the thread."""
     device: Any = getattr(jax.config, "jax_default_device", None)
 
     def work() -> T:
@@ -54,7 +74,7 @@ def one_thread_each() -> Iterator[None]:
 def meanwhile(*tasks: Callable[[], object]) -> Iterator[None]:
     """Run tasks in other threads during the context, which ends when all of them have ended."""
     with ThreadPoolExecutor(max(len(tasks), 1)) as pool:
-        running = [pool.submit(_on_device(task)) for task in tasks]
+        running = [pool.submit(_on_same_device(task)) for task in tasks]
         yield
         for future in running:
             future.result()
@@ -76,7 +96,7 @@ def side_by_side(tasks: Sequence[Callable[[Callable[[], None]], T]]) -> list[T]:
     if len(tasks) == 1:
         return [tasks[0](check)]
     with ThreadPoolExecutor(WORKERS) as pool:
-        running = [pool.submit(_on_device(lambda task=task: task(check))) for task in tasks]
+        running = [pool.submit(_on_same_device(lambda task=task: task(check))) for task in tasks]
         try:
             for future in wait(running, return_when=FIRST_EXCEPTION).done:
                 future.result()

@@ -15,6 +15,7 @@ from frames.cases import EXPECTED, FRAMES, HOLE, cell, cells_of
 from miwae.columns import Cells
 from miwae.errors import DataError
 from miwae.frames import (
+    as_frame,
     checked,
     columns,
     completed,
@@ -366,3 +367,24 @@ def test_labels_that_are_no_text_are_renamed():
     assert renamed(levels, ["other"]) is levels
     for frame in (pl.DataFrame({"a": [1]}), pa.table({"a": [1]}), np.zeros((1, 1))):
         assert renamed(frame, ["other"]) is frame
+
+
+@pytest.mark.parametrize("x", [np.empty((0, 3)), np.empty((3, 0)), pd.DataFrame({"a": []})])
+def test_tables_without_cells_are_no_input(x):
+    with pytest.raises(DataError, match="minimum of 1 is required"):
+        as_frame(x)
+
+
+def test_what_is_masked_is_missing_whatever_lies_below():
+    rows = np.ma.masked_equal([[1, 2], [-999, 4]], -999)
+    np.testing.assert_array_equal(as_frame(rows), [[1.0, 2.0], [np.nan, 4.0]])
+    flags = np.ma.masked_array([[True, False]], [[False, True]])
+    np.testing.assert_array_equal(as_frame(flags), [[1.0, np.nan]])
+    words = np.ma.masked_array([["a", "b"]], [[False, True]])
+    assert [columns(as_frame(words))[i].n_missing for i in range(2)] == [0, 1]
+
+
+def test_lists_become_arrays_and_frames_stay_as_they_are():
+    assert as_frame([[1, 2.5], [3, 4]]).tolist() == [[1.0, 2.5], [3.0, 4.0]]
+    frame = pd.DataFrame({"a": [1.0]})
+    assert as_frame(frame) is frame

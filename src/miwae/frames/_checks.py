@@ -10,7 +10,16 @@ from jaxtyping import Bool, Int
 from miwae.columns import check_names
 from miwae.errors import DataError
 
-__all__ = ["CellsByColumn", "Library", "NewColumns", "checked", "is_frame", "library_of", "names"]
+__all__ = [
+    "CellsByColumn",
+    "Library",
+    "NewColumns",
+    "as_frame",
+    "checked",
+    "is_frame",
+    "library_of",
+    "names",
+]
 
 Library: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
 
@@ -48,6 +57,33 @@ def is_frame(x: Any) -> bool:
         return True
     # `collect` first: listing the columns of a lazy frame can be expensive.
     return any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
+
+
+def as_frame(x: Any) -> Any:
+    """A frame of some library as it is, and an array of all that scikit-learn takes for one.
+
+    Raises:
+        DataError: says what to pass instead, or that there is no cell.
+    """
+    frame = checked(x if is_frame(x) else _as_array(x))
+    n_rows, n_columns = frame.shape
+    if not n_rows or not n_columns:
+        raise DataError(
+            f"Found array with {n_rows} sample(s) and {n_columns} feature(s) "
+            f"(shape=({n_rows}, {n_columns})) while a minimum of 1 is required."
+        )
+    return frame
+
+
+def _as_array(x: Any) -> np.ndarray:
+    """Arrays, lists of lists, and what scikit-learn takes for an array."""
+    from sklearn.utils import check_array
+
+    if isinstance(x, np.ma.MaskedArray):  # scikit-learn would read what is masked
+        numbers = np.issubdtype(x.dtype, np.number) or x.dtype == np.bool_
+        x = np.ma.filled(x.astype(np.float64 if numbers else object), np.nan)
+    keep_dtype: Any = None
+    return np.asarray(check_array(x, dtype=keep_dtype, ensure_all_finite=False))
 
 
 def checked(frame: Any) -> Any:
