@@ -1,6 +1,5 @@
 """What each column of a table is taken for, and why."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ from jaxtyping import Float
 
 from miwae.columns._column import TIMES, Cells, Column, Storage
 from miwae.columns._summary import Summary, summarise
+from miwae.columns._user_settings import by_position, checked_bounds, require_kind
 from miwae.columns._values import value_text
 from miwae.columns.kinds import (
     KINDS_IN_ORDER,
@@ -199,44 +199,37 @@ def infer_schema(
         SettingsError: an unknown column or kind, bounds that make no sense.
         DataError: a column that cannot be of the kind asked for, or breaks its bounds.
     """
-    kinds = _by_position(columns, column_kinds, "column_kinds")
-    limits = {
-        position: _checked_bounds(columns[position].name, pair)
-        for position, pair in _by_position(columns, bounds, "bounds").items()
-    }
+    names = [column.name for column in columns]
+    kinds = by_position(names, column_kinds, "column_kinds")
     for position, kind in kinds.items():
-        _require_kind(columns[position].name, kind)
+        require_kind(names[position], kind)
+    limits = {
+        position: checked_bounds(names[position], pair)
+        for position, pair in by_position(names, bounds, "bounds").items()
+    }
+    known = map(summarise, columns) if summaries is None else summaries
     return Schema(
         tuple(
-            _column_schema(
-                column,
-                kinds.get(i),
-                limits.get(i),
-                None if summaries is None else summaries[i],
-            )
-            for i, column in enumerate(columns)
+            _column_schema(column, summary, kinds.get(i), limits.get(i))
+            for i, (column, summary) in enumerate(zip(columns, known, strict=True))
         )
     )
 
 
 def _column_schema(
-    column: Column, asked: str | None, bounds: Bounds | None, summary: Summary | None
+    column: Column, summary: Summary, asked: str | None, bounds: Bounds | None
 ) -> ColumnSchema:
-    storage = column.storage
-    if asked is not None:
-        label, _, order = asked.partition(":")
-        if order:
-            column, summary = _ordered(column, order), None
-        found = _specified(label, column, summary or summarise(column), bounds)
+    if asked is None:
+        found = _inferred(column, summary, bounds)
     else:
-        found = _inferred(column, summary or summarise(column), bounds)
+        found = _specified(asked, column, summary, bounds)
     if bounds is not None:
         _require_within(column, found.kind, bounds)
     return ColumnSchema(
         name=column.name,
         kind=found.kind,
         reason="; ".join(filter(None, [found.reason, found.kind.remark])),
-        storage=storage,
+        storage=column.storage,
         example=column.example,
         specified=asked is not None,
     )
@@ -249,8 +242,9 @@ def _inferred(column: Column, summary: Summary, bounds: Bounds | None) -> Recogn
     return next(recognised for recognised in found if recognised is not None)
 
 
-def _specified(label: str, column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
+def _specified(asked: str, column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
     """The kind that the user gave, unless there are too few values to show it."""
+    label, _, order = asked.partition(":")
     kind = LABELS[label]
     if kind is Number and column.storage in TIMES:
         kind = Instant
@@ -262,6 +256,8 @@ def _specified(label: str, column: Column, summary: Summary, bounds: Bounds | No
         return Recognised(Empty(), f"specified as {label}, but no cell is observed")
     if modelled and column.storage in ("number", *TIMES):
         require_finite(column)
+    if order and summary.values is not None:
+        column, summary = _ordered(column, summary, order)
     given = kind.specified(label, column, summary, bounds)
     if given.modelled and summary.n_distinct == 1:
         only = Constant.specified(label, column, summary, None)
@@ -286,78 +282,15 @@ def _require_within(column: Column, kind: AbstractKind, bounds: Bounds) -> None:
         )
 
 
-def _by_position(
-    columns: Sequence[Column], settings: Mapping[Any, Any] | None, what: str
-) -> dict[int, Any]:
-    """Settings by name or position, as settings by position."""
-    names = [column.name for column in columns]
-    if settings is not None and not isinstance(settings, Mapping):
-        raise SettingsError(f"{what} must be a dictionary by column, not {settings!r}")
-    found = {}
-    for key, value in (settings or {}).items():
-        position = _position(key, names)
-        if position is None:
-            near = difflib.get_close_matches(str(key), names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {_some(names)}"
-            raise SettingsError(f"{what} names the column {key!r}, which does not exist; {hint}")
-        if position in found:
-            raise SettingsError(f"{what} names the column {names[position]!r} twice")
-        found[position] = value
-    return found
-
-
-def _position(key: Any, names: list[str]) -> int | None:
-    """Where a column is; a number is a position only if it is not a name."""
-    if str(key) in names:
-        return names.index(str(key))
-    is_position = isinstance(key, int | np.integer) and not isinstance(key, bool)
-    return int(key) % len(names) if is_position and -len(names) <= key < len(names) else None
-
-
-def _some(names: list[str], most: int = 20) -> str:
-    more = [f"and {len(names) - most} more"] if len(names) > most else []
-    return ", ".join([*names[:most], *more])
-
-
-def _require_kind(name: str, kind: Any) -> None:
-    if not isinstance(kind, str) or kind.partition(":")[0] not in LABELS:
-        raise SettingsError(
-            f"column {name!r}: the kind {kind!r} is not one of {', '.join(LABELS)}"
-        )
-    if ":" in kind and not kind.startswith("ordinal:"):
-        raise SettingsError(
-            f"column {name!r}: there is no kind {kind!r}; after a colon comes the order of "
-            "'ordinal:low<middle<high' or, in text files, 'datetime:day-first' or "
-            "'datetime:month-first'"
-        )
-
-
-def _checked_bounds(name: str, pair: Any) -> Bounds:
-    try:
-        lower, upper = (None if limit is None else float(limit) for limit in pair)
-    except (TypeError, ValueError, OverflowError):
-        raise SettingsError(
-            f"bounds of {name!r} must be a pair of numbers, not {pair!r}"
-        ) from None
-    if any(limit is not None and np.isnan(limit) for limit in (lower, upper)):
-        raise SettingsError(f"bounds of {name!r} must be a pair of numbers, not {pair!r}")
-    if lower is not None and upper is not None and not lower < upper:
-        raise SettingsError(f"bounds of {name!r}: {lower:g} is not below {upper:g}")
-    return lower, upper
-
-
-def _ordered(column: Column, order: str) -> Column:
-    """The column with its levels in the order that the user gave."""
-    if column.storage == "other" or column.n_observed == 0:
-        return column  # refused later, or empty
+def _ordered(column: Column, summary: Summary, order: str) -> tuple[Column, Summary]:
+    """The column as one of ordered categories, its values in the order that the user gave."""
     if column.storage not in ("text", "category"):
         raise SettingsError(
             f"column {column.name!r}: numbers have an order already, use 'ordinal'"
         )
-    old = column.observed_values.astype(int)
-    used = np.unique(old).tolist()
     wanted = [level.strip() for level in order.split("<")]
-    words = [value_text(column.levels[i]) for i in used]
+    values = summary.values or ()
+    words = [value_text(value) for value in values]
     # Where two values (1 and "1") have the same word, an order cannot tell them apart either.
     named_once = len(set(wanted)) == len(wanted) and len(set(words)) == len(words)
     if not named_once or not set(words) <= set(wanted):
@@ -365,13 +298,10 @@ def _ordered(column: Column, order: str) -> Column:
             f"column {column.name!r}: the order {order!r} must name each of the values "
             f"{', '.join(words)} once"
         )
-    levels: list[Any] = list(wanted)
-    codes = np.full(len(column.levels), -1.0)
-    for i, word in zip(used, words, strict=True):
-        codes[i] = wanted.index(word)
-        levels[wanted.index(word)] = column.levels[i]
-    values = np.full(len(column.values), np.nan)
-    values[~column.missing] = codes[old]
-    return replace(
-        column, storage="category", values=values, levels=tuple(levels), ordered=True, whole=False
+    place = [words.index(word) for word in wanted if word in words]
+    categories = replace(column, storage="category", ordered=True)
+    return categories, replace(
+        summary,
+        values=tuple(values[i] for i in place),
+        counts=tuple(summary.counts[i] for i in place),
     )

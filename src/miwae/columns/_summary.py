@@ -1,15 +1,16 @@
 """What deciding on a kind has to know of a column: exact, and mergeable over parts of a table."""
 
-import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from miwae.columns._column import TIMES, Column, Storage
-from miwae.columns._values import MOST_WHOLE, storage_of
+from miwae.columns._values import MOST_WHOLE
+from miwae.errors import DataError
 
 __all__ = ["MOST_COUNTED", "MOST_DISTINCT", "Summary", "summarise"]
 
@@ -85,25 +86,37 @@ class Summary:
         return self.lowest >= 0 and 0.5 < self.highest <= 1
 
     def merged(self, other: "Summary") -> "Summary":
-        """The summary of the cells of both."""
+        """The summary of the cells of both.
+
+        Raises:
+            DataError: the parts are stored differently, so that nothing tells how the whole is.
+        """
         if not other.n_observed or not self.n_observed:
             kept = self if self.n_observed else other
             return replace(kept, declared=_united(self.declared, other.declared))
+        if self.storage != other.storage:
+            raise DataError(
+                f"one part of a column is stored as {self.storage}, another as {other.storage}: "
+                "give all parts the same type"
+            )
         declared = _united(self.declared, other.declared)
         values, counts = _merged_values(self, other, declared)
+        all_whole = self.all_whole and other.all_whole
+        lowest, highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
+        countable = _are_countable(lowest, highest, all_whole=all_whole)
         return Summary(
             storage=self.storage,
             n_observed=self.n_observed + other.n_observed,
             whole=self.whole and other.whole,
-            all_whole=self.all_whole and other.all_whole,
-            lowest=min(self.lowest, other.lowest),
-            highest=max(self.highest, other.highest),
+            all_whole=all_whole,
+            lowest=lowest,
+            highest=highest,
             values=values,
             counts=counts,
             declared=declared,
             n_zero=self.n_zero + other.n_zero,
-            total=self.total + other.total,
-            squares=self.squares + other.squares,
+            total=self.total + other.total if countable else 0,
+            squares=self.squares + other.squares if countable else 0,
             step=_merged_step(self, other),
         )
 
@@ -117,24 +130,35 @@ def summarise(column: Column) -> Summary:
     levels = [column.levels[int(code)] for code in found] if is_text else found.tolist()
     many = len(found) > MOST_DISTINCT
     numbers = np.zeros(0) if is_text else finite
-    extreme = max(-numbers.min(), numbers.max()) if len(numbers) else 0.0
+    lowest, highest = float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf))
     all_whole = bool(np.all(numbers == np.rint(numbers)))
-    countable = all_whole and extreme <= MOST_COUNTED
+    countable = _are_countable(lowest, highest, all_whole=all_whole)
+    total, squares = _exact_sums(numbers.astype(np.int64)) if countable else (0, 0)
     return Summary(
         storage=column.storage,
         n_observed=len(finite),
         whole=column.whole,
         all_whole=all_whole,
-        lowest=float(numbers.min(initial=np.inf)),
-        highest=float(numbers.max(initial=-np.inf)),
+        lowest=lowest,
+        highest=highest,
         values=None if many else tuple(levels),
         counts=() if many else tuple(counts.tolist()),
         declared=column.levels if column.storage == "category" else (),
         n_zero=int(np.count_nonzero(numbers == 0)),
-        total=int(math.fsum(numbers)) if countable else 0,
-        squares=int(math.fsum(numbers * numbers)) if countable else 0,
+        total=total,
+        squares=squares,
         step=_step(numbers) if column.storage in TIMES and len(numbers) else 0.0,
     )
+
+
+def _are_countable(lowest: float, highest: float, *, all_whole: bool) -> bool:
+    return all_whole and max(-lowest, highest) <= MOST_COUNTED
+
+
+def _exact_sums(x: Int[np.ndarray, " N"]) -> tuple[int, int]:
+    """Sums of countable numbers and of their squares, which together can exceed 64 bits."""
+    high, low = np.divmod(x * x, MOST_COUNTED)
+    return int(x.sum()), int(high.sum()) * MOST_COUNTED + int(low.sum())
 
 
 def _step(x: Float[np.ndarray, " N"]) -> float:
@@ -156,8 +180,9 @@ def _merged_step(a: Summary, b: Summary) -> float:
 
 
 def _united(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Declared levels of two parts, which mostly are the same."""
-    return a if a == b else (*a, *(level for level in b if level not in a))
+    """The declared levels of two parts, those of the first part first."""
+    known = {(type(level), level) for level in a}
+    return (*a, *(level for level in b if (type(level), level) not in known))
 
 
 def _merged_values(
@@ -165,21 +190,19 @@ def _merged_values(
 ) -> tuple[tuple[Any, ...] | None, tuple[int, ...]]:
     if a.values is None or b.values is None:
         return None, ()
-    counts: dict[Any, tuple[Any, int]] = {}
+    counts: dict[tuple[type, Any], int] = defaultdict(int)
     for part in (a, b):
         for value, count in zip(part.values or (), part.counts, strict=True):
-            key = (storage_of(type(value)), value)  # True and 1 are two levels
-            counts[key] = (value, count + counts.get(key, (value, 0))[1])
+            counts[type(value), value] += count  # True and 1, which are equal, are two levels
     if len(counts) > MOST_DISTINCT:
         return None, ()
-    found = _in_order(list(counts.values()), declared)
-    return tuple(value for value, _ in found), tuple(count for _, count in found)
+    ordered = _in_order(list(counts), declared)
+    return tuple(value for _, value in ordered), tuple(counts[key] for key in ordered)
 
 
-def _in_order(found: list[tuple[Any, int]], declared: Sequence[Any]) -> list[tuple[Any, int]]:
+def _in_order(keys: list[tuple[type, Any]], declared: Sequence[Any]) -> list[tuple[type, Any]]:
     """As a column orders its levels: as declared, or sorted, by type where there are several."""
     if declared:
-        return sorted(found, key=lambda pair: declared.index(pair[0]))
-    if len({type(value) for value, _ in found}) > 1:
-        return sorted(found, key=lambda pair: (type(pair[0]).__name__, pair[0]))
-    return sorted(found, key=lambda pair: pair[0])
+        place = {(type(level), level): i for i, level in enumerate(declared)}
+        return sorted(keys, key=place.__getitem__)
+    return sorted(keys, key=lambda key: (key[0].__name__, key[1]))

@@ -23,7 +23,10 @@ from miwae.training.state import TrainingState
 __all__ = ["load_checkpoint", "load_header", "load_tree", "save_checkpoint", "save_tree"]
 
 FORMAT = "miwae"
-VERSION = "3"
+VERSION = "4"
+
+# Formats that are no longer read, and the version of miwae that wrote them.
+WRITTEN_BY = {"3": "0.1"}
 
 
 def _is_key(leaf: Any) -> bool:
@@ -67,11 +70,7 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise FileFormatError(f"{path} is a safetensors file, but not one of miwae")
-            if metadata.get("version") != VERSION:
-                raise FileFormatError(
-                    f"{path} has format version {metadata.get('version')}; this version of miwae "
-                    f"reads version {VERSION}"
-                )
+            _require_version(path, metadata.get("version"))
             header = json.loads(metadata["header"])
             if not isinstance(header, dict):
                 raise FileFormatError(f"{path} has an invalid header")
@@ -83,6 +82,18 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
     # A ValueError is bad JSON, bad text, or a number with too many digits.
     except (SafetensorError, KeyError, ValueError, RecursionError, MemoryError) as error:
         raise FileFormatError(f"{path} is truncated or not a miwae file: {error}") from error
+
+
+def _require_version(path: str | Path, version: str | None) -> None:
+    if version in WRITTEN_BY:
+        raise FileFormatError(
+            f"{path} was written by version {WRITTEN_BY[version]} of miwae, whose files this "
+            "version does not read: fit the model again"
+        )
+    if version != VERSION:
+        raise FileFormatError(
+            f"{path} has format version {version}; this version of miwae reads version {VERSION}"
+        )
 
 
 def load_header(path: str | Path) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Number(AbstractKind):
         return cls(
             label=label,
             scale=choose_scale(column.observed_values),
-            whole=label == "integer" or column.whole,
+            whole=label == "integer" or summary.whole,
             lower=lower,
             upper=upper,
             bounds=bounds or (None, None),

@@ -83,7 +83,7 @@ class Points(AbstractKind):
             scale=scale,
             values=values,
             shares=tuple((np.array(summary.counts) / n).tolist()),
-            whole=label == "integer" or column.whole,
+            whole=label == "integer" or summary.whole,
             lower=lower,
             upper=upper,
         )

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from miwae.columns._column import Column
-from miwae.columns._summary import Summary
+from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import MOST_WHOLE
 from miwae.columns.kinds._base import (
     AbstractKind,
@@ -137,7 +137,7 @@ class Skipped(AbstractKind):
         if column.storage not in ("text", "category"):
             return None
         if summary.values is None:
-            reason = f"{n_distinct - 1} distinct values or more are too many for categories"
+            reason = f"more than {MOST_DISTINCT} distinct values are too many for categories"
             return Recognised(cls(), reason)
         unique = n_distinct > FEW_LEVELS and n_distinct > n / 2
         if column.storage == "text" and unique:
