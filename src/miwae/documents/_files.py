@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 from miwae.atomic import require_directory, write_atomically
@@ -201,10 +201,8 @@ def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
         _put(path, _frame_bytes([reading.frame(new)], family, suffix))
 
 
-def write_long(
-    reading: Reading, path: str, copies: Iterable[Patch], *, include_original: bool = True
-) -> None:
-    """Write completed copies of a document below each other, as R's mice exchanges them.
+def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
+    """Write a document and completed copies of it below each other, as R's mice exchanges them.
 
     Two columns stand before all others: `.imp`, the number of the copy (0 for the original), and
     `.id`, the number of the row from 1.
@@ -213,36 +211,26 @@ def write_long(
         reading: of the document.
         path: as for `write`.
         copies: the cells of each copy.
-        include_original: whether the file starts with the original, as `mice::as.mids` needs it.
 
     Raises:
         DataError: a column is named `.imp` or `.id`; or as for `write`.
     """
-    taken = {_COPY, _ROW} & set(reading.document.names)
+    document, suffix = reading.document, _suffix(path)
+    taken = {_COPY, _ROW} & set(document.names)
     if taken:
         raise DataError(
             f"the table has a column {', '.join(sorted(taken))} already, which the long format "
             "needs for itself: rename it"
         )
-    family = _family_to_write(reading.document.family, path)
-    as_text = family == "text"
-    ids = list(range(1, reading.document.n_rows + 1))
-
-    def frames() -> Iterator[Frame]:
-        for number, cells in enumerate([{}, *copies]):
-            if number or include_original:
-                frame = reading.frame(cells, as_text=as_text)
-                yield _numbered(frame, number, ids)
-
-    dialect = reading.dialect(_suffix(path)) if isinstance(reading, TextReading) else None
-    _put(path, _frame_bytes(frames(), family, _suffix(path), dialect))
-
-
-def _numbered(frame: Frame, number: int, ids: list[int]) -> Frame:
-    first: list = [[number] * len(ids), ids]
-    if frame.columns and hasattr(frame.columns[0], "chunks"):
-        first = arrow_table(Frame((_COPY, _ROW), tuple(first))).columns
-    return Frame((_COPY, _ROW, *frame.names), (*first, *frame.columns))
+    family = _family_to_write(document.family, path)
+    frames = (reading.frame(cells, as_text=family == "text") for cells in [{}, *copies])
+    rows = range(1, document.n_rows + 1)
+    numbered = (
+        Frame((_COPY, _ROW, *names), ([number] * len(rows), rows, *columns))
+        for number, (names, columns) in enumerate(frames)
+    )
+    dialect = reading.dialect(suffix) if isinstance(reading, TextReading) else None
+    _put(path, _frame_bytes(numbered, family, suffix, dialect))
 
 
 def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None:

@@ -35,16 +35,18 @@ class Frame(NamedTuple):
 
 def stacked(frames: Iterable[Frame]) -> Frame:
     """Frames of the same columns, one below the other."""
-    parts = list(frames)
-    columns = zip(*(frame.columns for frame in parts), strict=True)
-    return Frame(parts[0].names, tuple(map(_joined, columns)))
+    names, columns = zip(*frames, strict=True)
+    return Frame(names[0], tuple(map(_joined, zip(*columns, strict=True))))
 
 
 def _joined(parts: Sequence[Any]) -> Any:
     if not _is_arrow(parts[0]):
         return [value for part in parts for value in part]
-    pa = pyarrow_or_error()
-    return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+    # A column without values has the type null in the original, and another in completed copies.
+    kind = parts[-1].type
+    same = (part if part.type == kind else part.cast(kind) for part in parts)
+    chunks = [chunk for part in same for chunk in part.chunks]
+    return pyarrow_or_error().chunked_array(chunks, kind)
 
 
 def _is_arrow(column: Any) -> bool:
@@ -71,15 +73,12 @@ def objects_of(column: Any) -> list[Any]:
 
 def _in_microseconds(column: Any) -> Any:
     """Times in the unit of Python, which has no nanoseconds."""
-    pa = pyarrow_or_error()
-    kind = column.type
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        return column.cast(pa.timestamp("us", kind.tz), safe=False)
-    if pa.types.is_duration(kind):
-        return column.cast(pa.duration("us"), safe=False)
-    if pa.types.is_time64(kind):
-        return column.cast(pa.time64("us"), safe=False)
-    return column
+    pa, kind = pyarrow_or_error(), column.type
+    if getattr(kind, "unit", "") != "ns":
+        return column
+    zone = {"tz": kind.tz} if pa.types.is_timestamp(kind) else {}
+    make = pa.timestamp if zone else pa.duration if pa.types.is_duration(kind) else pa.time64
+    return column.cast(make("us", **zone), safe=False)
 
 
 # As texts.
@@ -186,7 +185,7 @@ def arrow_bytes(table: Any, suffix: str) -> memoryview:
         else:
             from pyarrow import feather
 
-            feather.write_feather(table, sink)
+            feather.write_feather(table.unify_dictionaries(), sink)  # it has one of each
     except pa.ArrowException as error:
         raise DataError(f"a column cannot be written as {suffix[1:]}: {error}") from error
     return sink.getbuffer()
