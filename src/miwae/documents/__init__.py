@@ -10,7 +10,7 @@ All three are pure functions of their arguments: the same patch gives the same b
 called before. Text and Excel files need no pyarrow.
 """
 
-from miwae.documents._document import DEFAULT_NA, Document, Family, Known, Patch, Reading
+from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
 from miwae.documents._files import (
     open_document,
     require_writable,
@@ -25,7 +25,6 @@ __all__ = [
     "Document",
     "Family",
     "Frame",
-    "Known",
     "Patch",
     "Reading",
     "open_document",

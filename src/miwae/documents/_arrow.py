@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from miwae.documents._document import Document, Family, Known, Patch, Reading
+from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._frame import Frame, arrow_bytes, pyarrow_or_error
 from miwae.errors import DataError
 
@@ -25,9 +25,7 @@ class ArrowDocument(Document):
     table: Any
     suffix: str
 
-    def read(
-        self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None
-    ) -> "ArrowReading":
+    def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "ArrowReading":
         from miwae import frames
 
         columns = frames.columns(self.table, tuple(marks))

@@ -1,8 +1,9 @@
 """What the texts of a column's cells mean: numbers, words for true and false, times, or text."""
 
+import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +22,13 @@ from miwae.documents._spans import Spans, span_bytes
 from miwae.documents._times import TimeFormat, parsed_times
 
 __all__ = [
+    "Known",
     "Missing",
     "ParsedColumn",
-    "as_text",
     "cell_texts",
     "format_of",
     "has_decimals",
     "parse_column",
-    "retyped",
 ]
 
 _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
@@ -71,6 +71,13 @@ class Missing:
         return Missing(frozenset(words), frozenset(numbers))
 
 
+class Known(NamedTuple):
+    """What was learned about a column from other cells: what it holds, and how that is written."""
+
+    storage: str
+    form: CellFormat
+
+
 class ParsedColumn(NamedTuple):
     """A column, and how to write further cells of it.
 
@@ -78,11 +85,13 @@ class ParsedColumn(NamedTuple):
         column: in neutral form.
         form: of its cells.
         quoted: whether all cells that have a value are in quotes.
+        as_learned: whether it would be text by itself, and is not by what was learned.
     """
 
     column: Column
     form: CellFormat
     quoted: bool
+    as_learned: bool
 
 
 class _Typed(NamedTuple):
@@ -91,6 +100,7 @@ class _Typed(NamedTuple):
     fields: dict[str, Any]
     values: Float[np.ndarray, " N"]
     form: CellFormat
+    as_learned: bool = False
 
 
 def parse_column(
@@ -102,6 +112,7 @@ def parse_column(
     encoding: str,
     mark: str,
     order: str | None = None,
+    known: Known | None = None,
 ) -> ParsedColumn:
     """Find out the type of a column from its cells.
 
@@ -113,68 +124,36 @@ def parse_column(
         encoding: of the text.
         mark: the decimal mark.
         order: of year, month and day, where the cells do not show it.
+        known: what was learned, where the cells do not show it.
     """
     spans, quoted = _trimmed(data, raw)
-    cells = _fixed_width(data, spans)
-    typed = None if cells is None else _all_numbers(cells, missing, mark, encoding)
+    cells, typed = _fixed_width(data, spans), None
+    if cells is not None and (known is None or known.storage != "text"):
+        typed = _all_numbers(cells, missing, mark, encoding)
     if typed is None:
         texts = _decoded(data, spans, quoted, encoding)
-        typed = _by_distinct_texts(texts, missing, mark, order)
-    observed = ~np.isnan(typed.values)
-    return ParsedColumn(
-        _column(name, typed), typed.form, bool(observed.any() and quoted[observed].all())
-    )
-
-
-def _column(name: str, typed: _Typed) -> Column:
-    missing = np.isnan(typed.values)
-    example = "" if missing.all() else example_of(typed.form)
-    return Column(
+        typed = _by_distinct_texts(texts, missing, mark, order, known)
+    absent = np.isnan(typed.values)
+    empty = bool(absent.all())
+    column = Column(
         name=name,
         values=typed.values,
-        missing=missing,
+        missing=absent,
         dtype="text",
-        example=example,
+        example="" if empty else example_of(typed.form),
         typed=False,
         **typed.fields,
     )
-
-
-def retyped(parsed: ParsedColumn, missing: Missing, form: CellFormat) -> ParsedColumn:
-    """A column of text, read again with the decimal mark or the order of dates of a format."""
-    column = parsed.column
-    codes, first = np.unique(column.observed_values.astype(int), return_index=True)
-    codes = codes[np.argsort(first)]  # the first cells decide where formats differ
-    typed = _typed(
-        [column.levels[code] for code in codes],
-        missing,
-        form.mark if isinstance(form, NumberFormat) else ".",
-        form.order if isinstance(form, TimeFormat) else None,
-    )
-    by_code = np.full(len(codes) + 1, np.nan)
-    by_code[codes] = typed.values
-    values = by_code[np.where(column.missing, -1, column.values).astype(int)]
-    return parsed._replace(
-        column=_column(column.name, typed._replace(values=values)), form=typed.form
-    )
-
-
-def as_text(parsed: ParsedColumn, texts: Sequence[str]) -> ParsedColumn:
-    """A column read as text, whatever its cells look like."""
-    column = parsed.column
-    levels, codes = np.unique(np.array(texts, object)[~column.missing], return_inverse=True)
-    values = np.full(len(texts), np.nan)
-    values[~column.missing] = codes
-    column = replace(
-        column, storage="text", values=values, levels=tuple(levels), whole=False, example=""
-    )
-    return parsed._replace(column=column, form=PlainFormat())
+    form = typed.form
+    if known is not None and empty and known.storage != "text":
+        form = known.form
+    return ParsedColumn(column, form, not empty and bool(quoted[~absent].all()), typed.as_learned)
 
 
 def format_of(example: str) -> CellFormat:
     """The format that a cell shows."""
     mark = "," if "," in example else "."
-    return _typed([example], Missing(frozenset()), mark).form
+    return _by_own_look([example], Missing(frozenset()), mark).form
 
 
 def has_decimals(texts: Sequence[str], missing: Missing, mark: str) -> bool:
@@ -317,20 +296,42 @@ def _is_code(letters: UInt8[np.ndarray, "N W"]) -> Bool[np.ndarray, " N"]:
 
 
 def _by_distinct_texts(
-    texts: Sequence[str], missing: Missing, mark: str, order: str | None = None
+    texts: Sequence[str],
+    missing: Missing,
+    mark: str,
+    order: str | None = None,
+    known: Known | None = None,
 ) -> _Typed:
     numbering: dict[str, int] = {}
     codes = np.array([numbering.setdefault(text, len(numbering)) for text in texts], dtype=int)
     absent = np.array([text in missing.words for text in numbering], dtype=bool)
     distinct = [text for text in numbering if text not in missing.words]
-    typed = _typed(distinct, missing, mark, order)
+    typed = _by_own_look(distinct, missing, mark, order)
+    if known is not None:
+        typed = _as_learned(distinct, missing, typed, known)
     by_code = np.full(len(numbering), np.nan)
     by_code[~absent] = typed.values
     return typed._replace(values=by_code[codes] if len(codes) else np.zeros(0))
 
 
-def _typed(texts: Sequence[str], missing: Missing, mark: str, order: str | None = None) -> _Typed:
-    """What distinct texts are."""
+def _as_learned(texts: Sequence[str], missing: Missing, own: _Typed, known: Known) -> _Typed:
+    """Text where text was learned, or what was learned where the texts alone are just text."""
+    if known.storage == "text":
+        observed = ~np.isnan(own.values)
+        return _levels(texts, observed) if observed.any() else own
+    if own.fields["storage"] != "text":
+        return own
+    mark = known.form.mark if isinstance(known.form, NumberFormat) else "."
+    order = known.form.order if isinstance(known.form, TimeFormat) else None
+    learned = _by_own_look(texts, missing, mark, order)
+    same = learned.fields["storage"] == known.storage
+    return learned._replace(as_learned=True) if same else own
+
+
+def _by_own_look(
+    texts: Sequence[str], missing: Missing, mark: str, order: str | None = None
+) -> _Typed:
+    """What distinct texts look like."""
     for words in _BOOLEANS:
         if texts and set(texts) <= set(words):
             flags = np.array([float(text == words[1]) for text in texts])
@@ -340,9 +341,14 @@ def _typed(texts: Sequence[str], missing: Missing, mark: str, order: str | None 
     if (times := parsed_times(texts, order)) is not None:
         values, form = times
         return _Typed({"storage": "time" if form.has_date else "clock"}, values, form)
-    levels = sorted(texts)
+    return _levels(texts, np.ones(len(texts), bool))
+
+
+def _levels(texts: Sequence[str], observed: Bool[np.ndarray, " N"]) -> _Typed:
+    """Text, of which some counts as missing."""
+    levels = sorted(itertools.compress(texts, observed))
     place = {level: float(index) for index, level in enumerate(levels)}
-    values = np.array([place[text] for text in texts])
+    values = np.array([place.get(text, np.nan) for text in texts])
     return _Typed({"storage": "text", "levels": tuple(levels)}, values, PlainFormat())
 
 

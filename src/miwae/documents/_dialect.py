@@ -32,6 +32,7 @@ class Dialect:
         bom: the byte order mark at the start of the file, or nothing.
         line_terminator: at the end of the first record, and of records that are added.
         decimal: the decimal mark, "." or ",".
+        decimal_shown: whether some number shows it, or the delimiter leaves no other.
         final_newline: whether the last record ended with a line terminator.
         header: whether the first record holds the names.
     """
@@ -41,6 +42,7 @@ class Dialect:
     bom: bytes = b""
     line_terminator: str = "\n"
     decimal: str = "."
+    decimal_shown: bool = True
     final_newline: bool = True
     header: bool = True
 

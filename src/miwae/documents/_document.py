@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool
@@ -11,7 +11,7 @@ from jaxtyping import Bool
 from miwae.columns import Cells, Column
 from miwae.documents._frame import Frame
 
-__all__ = ["DEFAULT_NA", "Document", "Family", "Known", "Patch", "Reading"]
+__all__ = ["DEFAULT_NA", "Document", "Family", "Patch", "Reading"]
 
 DEFAULT_NA = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"),
@@ -22,21 +22,6 @@ Family: TypeAlias = Literal["text", "excel", "arrow"]
 
 # Imputed cells by position of their column.
 Patch: TypeAlias = Mapping[int, Cells]
-
-
-@runtime_checkable
-class Known(Protocol):
-    """What was learned about a column from another file; a `Column` is one."""
-
-    @property
-    def storage(self) -> str:
-        """What the column holds, as in `Column`."""
-        ...
-
-    @property
-    def example(self) -> str:
-        """A cell that shows the format of the column; empty if there is none."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,14 +42,14 @@ class Document(abc.ABC):
     n_comments: int = 0
 
     @abc.abstractmethod
-    def read(self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None) -> "Reading":
+    def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "Reading":
         """Understand the cells: parse each column once.
 
         Args:
             marks: further values that mean missing.
-            like: what was learned about each column, for cells that do not show what they are:
-                dates whose day and month could be swapped, zip codes without leading zeros,
-                columns without values.
+            like: what was learned about each column, with `storage` and `example` as in `Column`,
+                for cells that do not show what they are: dates whose day and month could be
+                swapped, zip codes without leading zeros, columns without values.
         """
 
     def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:

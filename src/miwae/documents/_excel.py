@@ -3,16 +3,16 @@
 import datetime
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Shaped
 
 from miwae.columns import Cells, check_names, filled_objects, read_objects
-from miwae.documents._document import DEFAULT_NA, Document, Family, Known, Patch, Reading
+from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
 from miwae.documents._frame import Frame, objects_of
 from miwae.errors import DataError
 
@@ -44,9 +44,7 @@ class ExcelDocument(Document):
     formulas: tuple[Bool[np.ndarray, " N"], ...]
     merged: tuple[Bool[np.ndarray, " N"], ...]
 
-    def read(
-        self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None
-    ) -> "ExcelReading":
+    def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "ExcelReading":
         missing = tuple(marks)
         pairs = zip(self.cells, self.names, strict=True)
         columns = tuple(read_objects(cells, name, missing, "Excel") for cells, name in pairs)
@@ -188,23 +186,21 @@ def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> Excel
         for place, name in enumerate(header, start=1)
     )
     check_names(names)
-    area = {"min_col": left, "max_col": left + len(names) - 1, "min_row": top + 1}
-    formulas = _without_blank_end(stored.iter_rows(**area))
-    values = [row for row, _ in zip(shown.iter_rows(**area), formulas, strict=False)]
-    _refuse_uncalculated(values, formulas)
+    stored_cells = _grid(stored, top, left, len(names))
+    stored_cells = stored_cells[: _height(stored_cells)]
+    shown_cells = _grid(shown, top, left, len(names))[: len(stored_cells)]
+    formulas = _each(_is_formula, stored_cells)
+    _refuse_uncalculated(shown_cells[formulas], stored_cells[formulas])
     words = frozenset(na_words)
-    width = len(names)
     return ExcelDocument(
         names=names,
-        n_rows=len(formulas),
+        n_rows=len(stored_cells),
         content=content,
-        cells=_by_column([[_value(cell, words) for cell in row] for row in values], width, object),
+        cells=tuple(_each(lambda cell: _value(cell, words), shown_cells, object).T),
         top=top + 1,
         left=left,
-        formulas=_by_column(
-            [[_is_formula(cell) for cell in row] for row in formulas], width, bool
-        ),
-        merged=_by_column([[_is_merged(cell) for cell in row] for row in formulas], width, bool),
+        formulas=tuple(formulas.T),
+        merged=tuple(_each(_is_merged, stored_cells).T),
     )
 
 
@@ -219,19 +215,25 @@ def _header(sheet: Any) -> tuple[int, int, list[Any]]:
     raise DataError("the first sheet is empty")
 
 
-def _without_blank_end(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
-    kept = list(rows)
-    while kept and all(cell.value is None for cell in kept[-1]):
-        kept.pop()
-    return kept
-
-
-def _by_column(rows: Sequence[Sequence[Any]], width: int, dtype: type) -> tuple[np.ndarray, ...]:
-    table = np.empty((len(rows), width), dtype=dtype)
+def _grid(sheet: Any, top: int, left: int, width: int) -> Shaped[np.ndarray, "N W"]:
+    """The cells below the header."""
+    rows = list(sheet.iter_rows(min_row=top + 1, min_col=left, max_col=left + width - 1))
+    grid = np.empty((len(rows), width), object)
     for i, row in enumerate(rows):
-        for j, value in enumerate(row):
-            table[i, j] = value
-    return tuple(table.T.copy())
+        grid[i] = row
+    return grid
+
+
+def _height(grid: Shaped[np.ndarray, "N W"]) -> int:
+    """The number of rows up to the last that is not blank."""
+    used = _each(lambda cell: cell.value is not None, grid).any(axis=1)
+    return int(np.flatnonzero(used).max(initial=-1)) + 1
+
+
+def _each(
+    function: Callable[[Any], Any], grid: Shaped[np.ndarray, "N W"], dtype: type = bool
+) -> Shaped[np.ndarray, "N W"]:
+    return np.frompyfunc(function, 1, 1)(grid).astype(dtype)
 
 
 def _is_formula(cell: Any) -> bool:
@@ -252,16 +254,10 @@ def _value(cell: Any, na_words: frozenset[str]) -> Any:
     return cell.value
 
 
-def _refuse_uncalculated(shown: Sequence[Any], stored: Sequence[Any]) -> None:
+def _refuse_uncalculated(results: np.ndarray, formulas: np.ndarray) -> None:
     """Formulas without any stored result were written by a program that cannot calculate."""
-    pairs = [
-        (value, cell)
-        for values, cells in zip(shown, stored, strict=True)
-        for value, cell in zip(values, cells, strict=True)
-        if _is_formula(cell)
-    ]
-    if pairs and all(value.value is None for value, _ in pairs):
+    if len(formulas) and all(cell.value is None for cell in results):
         raise DataError(
-            f"formulas have no stored results (the first is {pairs[0][1].coordinate}): open the "
+            f"formulas have no stored results (the first is {formulas[0].coordinate}): open the "
             "file in Excel or LibreOffice and save it"
         )

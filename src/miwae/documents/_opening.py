@@ -111,10 +111,14 @@ def _checked_orders(orders: Mapping[str, str], names: Sequence[str]) -> dict[str
 
 def _with_decimal_mark(document: TextDocument) -> Dialect:
     """The dialect with a decimal comma, if it makes numbers and no column needs the point."""
-    dialect = document.dialect
-    if dialect.delimiter == "," or not _has_decimals(document, ","):
-        return dialect
-    return replace(dialect, decimal="." if _has_decimals(document, ".") else ",")
+    if document.dialect.delimiter == ",":
+        return document.dialect
+    point, comma = (_has_decimals(document, mark) for mark in ".,")
+    return replace(
+        document.dialect,
+        decimal="," if comma and not point else ".",
+        decimal_shown=point or comma,
+    )
 
 
 def _has_decimals(document: TextDocument, mark: str) -> bool:

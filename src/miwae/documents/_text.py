@@ -2,29 +2,28 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
-from miwae.columns import Cells, Column
+from miwae.columns import Cells, filled_objects
 from miwae.documents._cells import (
+    Known,
     Missing,
     ParsedColumn,
-    as_text,
     cell_texts,
     format_of,
     parse_column,
-    retyped,
 )
 from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
-from miwae.documents._document import Document, Family, Known, Patch, Reading
-from miwae.documents._formats import NumberFormat, cell_texts_of, example_of
+from miwae.documents._document import Document, Family, Patch, Reading
+from miwae.documents._formats import NumberFormat, cell_texts_of
 from miwae.documents._frame import Frame
 from miwae.documents._spans import Spans, appended, pasted, span_bytes
-from miwae.documents._times import FIRST, LAST, TimeFormat
+from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
 
 __all__ = ["TextDocument", "TextReading"]
@@ -80,24 +79,25 @@ class TextDocument(Document):
         encoding = inner_encoding(self.dialect.encoding)
         return cell_texts(self.data, self.fields[position], encoding)
 
-    def read(
-        self, marks: Iterable[Any] = (), like: Sequence[Known] | None = None
-    ) -> "TextReading":
+    def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "TextReading":
         missing = Missing(self.na_words).also(tuple(marks))
-        plain = [self.parsed(position, missing) for position in range(len(self.names))]
-        self._refuse_other_orders(plain)
-        final = plain if like is None else self._as_learned(plain, missing, like)
-        pairs = zip(plain, final, strict=True)
+        parsed = tuple(
+            self.parsed(position, missing, None if like is None else self._known(like[position]))
+            for position in range(len(self.names))
+        )
+        self._refuse_other_orders(parsed)
+        columns = tuple(parts.column for parts in parsed)
+        ambiguous = tuple(
+            column.name
+            for column, parts in zip(columns, parsed, strict=True)
+            if parts.as_learned and column.storage == "time"
+        )
         return TextReading(
-            document=self,
-            columns=tuple(parsed.column for parsed in final),
-            ambiguous=tuple(b.column.name for a, b in pairs if _became_time(a.column, b.column)),
-            parsed=tuple(final),
-            missing=missing,
+            document=self, columns=columns, ambiguous=ambiguous, parsed=parsed, missing=missing
         )
 
-    def parsed(self, position: int, missing: Missing) -> ParsedColumn:
-        """A column, typed by its own cells."""
+    def parsed(self, position: int, missing: Missing, known: Known | None) -> ParsedColumn:
+        """A column, typed by its cells and what was learned."""
         return parse_column(
             self.names[position],
             self.data,
@@ -106,10 +106,18 @@ class TextDocument(Document):
             encoding=inner_encoding(self.dialect.encoding),
             mark=self.dialect.decimal,
             order=self.orders.get(self.names[position]),
+            known=known,
         )
 
+    def _known(self, column: Any) -> Known:
+        """What was learned about a column; the decimal mark that a file shows is its own."""
+        form = format_of(column.example or _EXAMPLES.get(column.storage, ""))
+        if isinstance(form, NumberFormat) and self.dialect.decimal_shown:
+            form = replace(form, mark=self.dialect.decimal)
+        return Known(column.storage, form)
+
     def _refuse_other_orders(self, columns: Sequence[ParsedColumn]) -> None:
-        for column, form, _ in columns:
+        for column, form, *_ in columns:
             given = self.orders.get(column.name)
             shown = form.order if isinstance(form, TimeFormat) else ""
             if given and shown in ("dmy", "mdy") and shown != given:
@@ -118,50 +126,6 @@ class TextDocument(Document):
                     f"column {column.name!r} is said to have the {wanted} first, but its dates "
                     f"show the other order: they are written as {column.example}"
                 )
-
-    def _as_learned(
-        self, columns: Sequence[ParsedColumn], missing: Missing, like: Sequence[Known]
-    ) -> list[ParsedColumn]:
-        """Columns read as others were, where their cells do not show what they are."""
-        numbers = [p.form for p in columns if p.column.n_observed]
-        shown = any(isinstance(form, NumberFormat) and form.decimals for form in numbers)
-        # A file that shows its decimal mark keeps it, whatever was learned.
-        mark = self.dialect.decimal if shown or self.dialect.delimiter == "," else None
-        return [
-            self.learned(position, parsed, missing, known, mark)
-            for position, (parsed, known) in enumerate(zip(columns, like, strict=True))
-        ]
-
-    def learned(
-        self,
-        position: int,
-        parsed: ParsedColumn,
-        missing: Missing,
-        known: Known,
-        mark: str | None = None,
-    ) -> ParsedColumn:
-        """A column read as another was, where its cells do not show what they are.
-
-        Args:
-            position: of the column.
-            parsed: the column, typed by its own cells.
-            missing: what means missing.
-            known: the other column.
-            mark: the decimal mark of this file; None if nothing shows it.
-        """
-        storage, empty = parsed.column.storage, not parsed.column.n_observed
-        if known.storage == "text":
-            text = empty or storage == "text"
-            return parsed if text else as_text(parsed, self.texts(position))
-        if storage == known.storage and not empty:
-            return parsed
-        form = format_of(known.example or _EXAMPLES.get(known.storage, ""))
-        if isinstance(form, NumberFormat) and mark is not None:
-            form = replace(form, mark=mark)
-        if empty:
-            return parsed._replace(form=form)
-        again = retyped(parsed, missing, form) if storage == "text" else parsed
-        return again if again.column.storage == known.storage else parsed
 
     def with_raw_fields(self, raw: _RawFields) -> "TextDocument":
         """With some raw fields replaced: the bytes of the new ones go behind all others."""
@@ -261,7 +225,7 @@ class TextReading(Reading):
     def _completed(self, cells: Patch) -> TextDocument:
         raw = {}
         for position, new in cells.items():
-            column, form, quoted = self.parsed[position]
+            column, form, quoted, _ = self.parsed[position]
             if new.storage == "duration":
                 raise DataError(
                     f"column {column.name!r} was learned from durations, which text files are not "
@@ -276,15 +240,9 @@ class TextReading(Reading):
 
     def _again(self, document: TextDocument, position: int, new: Cells) -> ParsedColumn:
         """A completed column, typed anew, since it may have had no values before."""
-        column, form, _ = self.parsed[position]
+        column, form, *_ = self.parsed[position]
         storage = (not column.n_observed and new.storage) or column.storage
-        known = replace(column, storage=storage, example=example_of(form))
-        now = document.parsed(position, self.missing)
-        return document.learned(position, now, self.missing, known)
-
-
-def _became_time(before: Column, after: Column) -> bool:
-    return before.storage == "text" and after.storage == "time"
+        return document.parsed(position, self.missing, Known(storage, form))
 
 
 def _starts_quoted(data: UInt8[np.ndarray, " B"], raw: Spans) -> Bool[np.ndarray, " N"]:
@@ -293,33 +251,20 @@ def _starts_quoted(data: UInt8[np.ndarray, " B"], raw: Spans) -> Bool[np.ndarray
     return quoted
 
 
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-# What the seconds of instants and times of day, and the 0 or 1 of booleans, stand for.
-_VALUES: dict[str, Callable[[float], Any]] = {
-    "number": float,
-    "boolean": bool,
-    "time": lambda s: _EPOCH + datetime.timedelta(seconds=min(max(s, FIRST), LAST)),
-    "clock": lambda s: (_EPOCH + datetime.timedelta(seconds=s)).time(),
-}
-
-
-def _objects(parsed: ParsedColumn, texts: list[str]) -> list[Any]:
+def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
     """The values of a column's cells as Python objects, None where missing."""
-    column, form, _ = parsed
-    missing = column.missing.tolist()
-    if column.storage == "text":
-        values: Iterable[Any] = texts
-    elif column.whole:
-        # From the text, since float64 has no digits after the sixteenth.
-        values = (
-            None if gone else _whole(text) for text, gone in zip(texts, missing, strict=True)
-        )
-    else:
-        values = (None if v != v else _VALUES[column.storage](v) for v in column.values.tolist())
-        if isinstance(form, TimeFormat) and form.zone:
-            values = (v and v.replace(tzinfo=datetime.UTC) for v in values)
-    return [None if gone else value for value, gone in zip(values, missing, strict=True)]
+    column, form, *_ = parsed
+    rows, objects = np.flatnonzero(~column.missing), np.full(len(texts), None)
+    if column.storage == "text" or column.whole:
+        # Integers from their texts, since float64 has no digits after the sixteenth.
+        make = _whole if column.whole else str
+        objects[rows] = [make(texts[row]) for row in rows.tolist()]
+        return objects
+    cells = Cells(rows, column.values[rows], storage=column.storage)
+    objects = filled_objects(objects, cells, column.name)
+    if isinstance(form, TimeFormat) and form.zone:
+        objects[rows] = [instant.replace(tzinfo=datetime.UTC) for instant in objects[rows]]
+    return objects
 
 
 def _whole(text: str) -> int | float:

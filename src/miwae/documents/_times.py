@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FIRST", "LAST", "TimeFormat", "parsed_times"]
+__all__ = ["TimeFormat", "parsed_times"]
 
 _CLOCK = re.compile(
     r"(?P<glue>[T ]?)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
@@ -33,8 +33,8 @@ _MONTHS = tuple(
 _DAY = 86400.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The first and last day that any time zone can express.
-FIRST = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds()
-LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
+_FIRST = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds()
+_LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class TimeFormat:
 
     def text(self, seconds: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
         """Seconds since 1970 or since midnight, rounded to what the column shows."""
-        first, last = (FIRST, LAST) if self.has_date else (0.0, _DAY - self._unit)
+        first, last = (_FIRST, _LAST) if self.has_date else (0.0, _DAY - self._unit)
         local = min(max(seconds, first), last) + _offset(self.zone)
         when = _EPOCH + timedelta(seconds=round(local / self._unit) * self._unit)
         width = 2 if self.padded else 1
