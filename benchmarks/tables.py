@@ -161,7 +161,7 @@ def start():
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "table.csv"
         np.savetxt(path, synthetic(5_000)[:, :12], delimiter=",", header=",".join("abcdefghijkl"))
-        inspect = seconds_of(sys.executable, "-m", "miwae.cli", "inspect", str(path))
+        inspect = seconds_of(sys.executable, "-m", "miwae", "inspect", str(path))
     return {
         "python itself": empty,
         "import miwae": seconds_of(sys.executable, "-c", "import miwae"),

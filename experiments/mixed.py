@@ -77,7 +77,7 @@ def compare(name, frame, categorical, *, new_rows, n_masks):
         shares = [f"--rate={RATE}", f"--new-rows={new_rows}", f"--masks={n_masks}"]
         command = ["benchmark", str(path), "--methods", METHODS, *shares, *kinds, "--json"]
         done = subprocess.run(
-            [sys.executable, "-m", "miwae.cli", *command], stdout=subprocess.PIPE, check=True
+            [sys.executable, "-m", "miwae", *command], stdout=subprocess.PIPE, check=True
         )
     (found,) = json.loads(done.stdout)
     return {

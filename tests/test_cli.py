@@ -61,7 +61,7 @@ class Run(NamedTuple):
 
 def miwae(*arguments: object, stdin=b"", stdout=subprocess.PIPE, cwd=None, **environment) -> Run:
     done = subprocess.run(
-        [sys.executable, "-m", "miwae.cli", *map(str, arguments)],
+        [sys.executable, "-m", "miwae", *map(str, arguments)],
         input=stdin,
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -477,7 +477,7 @@ def test_a_full_disk_is_said_in_one_line_by_inspect_too(options):
 def test_a_reader_that_has_gone_is_no_traceback(tmp_path, command):
     table = written(tmp_path / "t.csv", CONSTANT)
     process = subprocess.Popen(
-        [sys.executable, "-m", "miwae.cli", command, str(table)],
+        [sys.executable, "-m", "miwae", command, str(table)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -862,7 +862,7 @@ def interrupted(tmp_path_factory) -> Interrupted:
     place = tmp_path_factory.mktemp("interrupted")
     table = written(tmp_path_factory.mktemp("table") / "in.csv", curved_table())
     process = subprocess.Popen(
-        [sys.executable, "-m", "miwae.cli", "impute", str(table), "-o", str(place / "out.csv")],
+        [sys.executable, "-m", "miwae", "impute", str(table), "-o", str(place / "out.csv")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         # Otherwise the bar is drawn once, at its end.

@@ -51,7 +51,7 @@ def test_the_commands_run_one_after_the_other(tmp_path):
     assert len(COMMANDS) == 6
     for command in COMMANDS:
         done = subprocess.run(
-            [sys.executable, "-m", "miwae.cli", *command.split()],
+            [sys.executable, "-m", "miwae", *command.split()],
             cwd=tmp_path,
             env=environment,
             capture_output=True,

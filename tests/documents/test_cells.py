@@ -197,9 +197,9 @@ def test_the_order_of_day_and_month_can_be_given(order, day):
 def test_an_order_that_the_dates_contradict_is_refused():
     data = b"when\n31/01/2024\n01/02/2024\n"
     assert open_text(data, date_orders={"when": "day-first"}).read().columns[0].values[0] == JAN_31
-    with pytest.raises(SettingsError, match="'when' .* month first, .*: .* as 25/03/1999"):
+    with pytest.raises(SettingsError, match="'when' .* month is first, .* as 25/03/1999"):
         open_text(data, date_orders={"when": "month-first"}).read()
-    with pytest.raises(SettingsError, match="no column 'then'"):
+    with pytest.raises(SettingsError, match="the column 'then', which does not exist"):
         open_text(data, date_orders={"then": "month-first"})
     with pytest.raises(SettingsError, match="day-first"):
         open_text(data, date_orders={"when": "dmy"})

@@ -81,7 +81,7 @@ def test_options_reach_the_reader(tmp_path):
 def test_options_of_text_are_refused_for_other_formats(tmp_path):
     path = str(tmp_path / "t.parquet")
     parquet.write_table(pa.table({"when": ["01/02/2024"]}), path)
-    with pytest.raises(SettingsError, match="files without names are text files"):
+    with pytest.raises(SettingsError, match="header=False is for text files"):
         open_document(path, header=False)
     with pytest.raises(SettingsError, match="'when'.* text files only"):
         open_document(path, date_orders={"when": "day-first"})

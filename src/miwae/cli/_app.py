@@ -18,7 +18,13 @@ __all__ = ["app", "main"]
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 # Errors that begin with the name of a Python parameter, which here is the name of an option.
-OPTIONS = {"column_kinds": "--kind", "bounds": "--bounds", "rate": "--rate"}
+OPTIONS = {
+    "bounds": "--bounds",
+    "column_kinds": "--kind",
+    "date_orders": "--kind",
+    "header=False": "--no-header",
+    "rate": "--rate",
+}
 
 app = typer.Typer(
     help="Impute the missing values of a table, and say how certain the imputed cells are.",
@@ -85,7 +91,7 @@ def common(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version, exit."
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:

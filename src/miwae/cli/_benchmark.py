@@ -15,9 +15,9 @@ from miwae.cli._comparison import (
     report_record,
     require_plots,
 )
-from miwae.cli._options import opened
 from miwae.cli._programs import keep_programs
-from miwae.cli._report import console_on
+from miwae.cli._source import Format, opened
+from miwae.cli._views import console_on
 from miwae.columns import infer_schema
 from miwae.errors import SettingsError
 
@@ -52,7 +52,7 @@ def benchmark(
     encoding: options.Encoding = None,
     no_header: options.NoHeader = False,
     seed: options.Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare imputers on your own tables, by hiding observed cells and filling them again."""
@@ -63,9 +63,10 @@ def benchmark(
         raise SettingsError(f"--mechanism {mechanism} is not one of {', '.join(MECHANISMS)}")
     if plot is not None:
         require_plots(plot)
+    form = Format(na, only_na, delimiter, encoding, no_header)
     compared = []
     for source in sources:
-        file = opened(source, kind, na, delimiter, encoding, only_na=only_na, header=not no_header)
+        file = opened(source, form, kind)
         columns = file.document.read(file.marks).columns
         matrix = as_matrix(infer_schema(columns, column_kinds=file.kinds), columns)
         experiment = Experiment(

@@ -1,50 +1,40 @@
-"""The commands that impute, fit, score and inspect. Each step of the walk is taken once."""
+"""The commands that impute, fit, score and inspect. Each step from file to file is taken once."""
 
 import json
 import shutil
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from miwae.atomic import require_directory
 from miwae.cli import _options as options
-from miwae.cli._options import Source, deadline, limits_of, opened, require_time
+from miwae.cli import _report as reports
+from miwae.cli._options import deadline, require_time
 from miwae.cli._programs import keep_programs
-from miwae.cli._report import Report, console_on, print_cells, print_inspection, print_patterns
-from miwae.columns import Schema, infer_schema, inspect_columns
+from miwae.cli._report import Reporter
+from miwae.cli._source import Format, Inspected, Source, inspected, opened
+from miwae.cli._views import console_on, print_cells, print_inspection, print_patterns
 from miwae.documents import Frame, Reading, require_writable, write, write_frame, write_long
 from miwae.errors import DataError, SettingsError
+from miwae.events import Event
 
 if TYPE_CHECKING:
-    from miwae.tabular import FittedTable
+    from miwae.tabular import EncodedTable, FittedTable, TableSettings
 
 __all__ = ["demo", "fit", "impute", "inspect", "score"]
 
-# Share of --max-time that fitting may use; imputation and writing have the rest.
-FITTING = 0.6
+# Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
+FITTING, ONLY_FITTING = 0.6, 0.9
 
 
 def impute(
     source: options.Input,
-    output: Annotated[
-        str,
-        typer.Option("-o", "--output", metavar="OUT", help="The completed table; - is stdout."),
-    ] = "-",
-    n_imputations: Annotated[
-        int,
-        typer.Option(
-            "-m",
-            metavar="M",
-            min=0,
-            help="Draw M completed copies instead, stacked, with .imp and .id as R's mice.",
-        ),
-    ] = 0,
-    model: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A fitted model; nothing is trained.")
-    ] = None,
+    output: options.Output = "-",
+    n_imputations: options.Copies = 0,
+    model: options.ModelFile = None,
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
     na: options.NaWords = None,
@@ -54,47 +44,36 @@ def impute(
     no_header: options.NoHeader = False,
     n_models: options.Models = None,
     bootstrap: options.Bootstrap = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=options.LARGEST_SEED, help="Random seed; the same seed, the same result."
-        ),
-    ] = None,
+    seed: options.OptionalSeed = None,
     max_time: options.MaxTime = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Impute the missing values of a table; observed cells stay as they are, to the character."""
+    """Impute the missing values of a table; observed cells keep their exact characters."""
     require_time(max_time)
     if model is not None:
         _refuse_part_of_model("--kind and --bounds", given=bool(kind or bounds))
         chosen = n_models is not None or bootstrap or seed is not None
         _refuse_part_of_model("--seed, --n-models and --bootstrap", given=chosen)
-    report = Report(as_json=as_json, quiet=quiet, to_stdout=output != "-")
-    file = opened(source, kind, na, delimiter, encoding, only_na=only_na, header=not no_header)
+    reporter = Reporter(output, as_json, quiet)
+    form = Format(na, only_na, delimiter, encoding, no_header)
+    file = opened(source, form, kind, bounds)
     require_writable(file.document, output)
     if model is not None:
-        fitted, reading, table = _with_model(model, file, report)
+        ready = _loaded(model, file)
+        known = Inspected.of(file, ready.reading, ready.fitted.schema)
+        reporter.show(known)
     else:
-        reading = file.document.read(file.marks)
-        schema = infer_schema(reading.columns, column_kinds=file.kinds, bounds=limits_of(bounds))
-        report.inspection(file, reading, _inspected(reading, schema))
-        if not n_imputations and not any(column.n_missing for column in reading.columns):
-            write(reading, output)
-            report.nothing_missing(output)
+        known = inspected(file)
+        reporter.show(known)
+        if not n_imputations and not known.inspection.n_missing:
+            write(known.reading, output)
+            reporter.finish(reports.nothing_missing(known))
             return
-        models = (n_models, bootstrap, seed or 0)
-        fitted, table = _fitted(file, reading, schema, models, report, deadline(max_time, FITTING))
-    with report.progress() as progress:
-        limit = deadline(max_time)
-        if n_imputations:
-            copies, events = fitted.draws(table, n_imputations, deadline=limit, progress=progress)
-            write_long(reading, output, copies)
-            cells = copies[0]
-        else:
-            cells, _, events = fitted.means(table, deadline=limit, progress=progress)
-            write(reading, output, cells)
-    report.imputed(reading, cells, (*fitted.events, *table.events, *events), output, n_imputations)
+        settings = _settings(n_models, seed or 0, bootstrap=bootstrap)
+        ready = _learned(known, file.marks, settings, reporter, deadline(max_time, FITTING))
+    cells, events = _write_imputed(ready, n_imputations, reporter, deadline(max_time))
+    reporter.finish(reports.imputed(known, cells, (*ready.events, *events), n_imputations))
 
 
 def fit(
@@ -121,15 +100,15 @@ def fit(
     if output == "-":
         raise SettingsError("a model goes to a file, not to standard output: -o MODEL")
     require_directory(output)
-    report = Report(as_json=as_json, quiet=quiet, to_stdout=True)
-    file = opened(source, kind, na, delimiter, encoding, only_na=only_na, header=not no_header)
-    reading = file.document.read(file.marks)
-    schema = infer_schema(reading.columns, column_kinds=file.kinds, bounds=limits_of(bounds))
-    report.inspection(file, reading, _inspected(reading, schema))
-    models = (n_models, bootstrap, seed)
-    fitted, _ = _fitted(file, reading, schema, models, report, deadline(max_time, 0.9))
-    fitted.save(output)
-    report.fitted(fitted.events, output)
+    reporter = Reporter(output, as_json, quiet)
+    form = Format(na, only_na, delimiter, encoding, no_header)
+    file = opened(source, form, kind, bounds)
+    known = inspected(file)
+    reporter.show(known)
+    settings = _settings(n_models, seed, bootstrap=bootstrap)
+    ready = _learned(known, file.marks, settings, reporter, deadline(max_time, ONLY_FITTING))
+    ready.fitted.save(output)
+    reporter.finish(reports.fitted(known, ready.events))
 
 
 def score(
@@ -147,14 +126,14 @@ def score(
     quiet: options.Quiet = False,
 ) -> None:
     """Estimate the log-density of the observed cells of each row: low ones are unusual."""
-    report = Report(as_json=as_json, quiet=quiet, to_stdout=output != "-")
-    file = opened(source, None, na, delimiter, encoding, only_na=only_na, header=not no_header)
+    reporter = Reporter(output, as_json, quiet)
+    file = opened(source, Format(na, only_na, delimiter, encoding, no_header))
     require_writable(None, output)
-    fitted, _, table = _with_model(model, file, report, inspect=False)
-    with report.progress() as progress:
-        scores = fitted.log_prob(table, progress=progress)
+    ready = _loaded(model, file)
+    with reporter.progress() as progress:
+        scores = ready.fitted.log_prob(ready.table, progress=progress)
     write_frame(Frame(("log_density",), (scores.tolist(),)), output, decimals=6)
-    report.scored(scores, table.events, output)
+    reporter.finish(reports.scored(scores, ready.events))
 
 
 def inspect(
@@ -166,21 +145,17 @@ def inspect(
     delimiter: options.Delimiter = None,
     encoding: options.Encoding = None,
     no_header: options.NoHeader = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print what each column is taken for and what is missing. Nothing is trained."""
-    file = opened(source, kind, na, delimiter, encoding, only_na=only_na, header=not no_header)
-    reading = file.document.read(file.marks)
-    schema = infer_schema(reading.columns, column_kinds=file.kinds, bounds=limits_of(bounds))
-    inspection = _inspected(reading, schema)
+    form = Format(na, only_na, delimiter, encoding, no_header)
+    known = inspected(opened(source, form, kind, bounds))
     if as_json:
-        report = Report(as_json=True, quiet=False, to_stdout=True)
-        report.inspection(file, reading, inspection)
-        sys.stdout.write(json.dumps(report.data, indent=2) + "\n")
+        sys.stdout.write(json.dumps(known.as_data(), indent=2) + "\n")
         return
     console = console_on(sys.stdout)
-    print_inspection(console, file, reading, inspection)
-    print_patterns(console, inspection)
+    print_inspection(console, known)
+    print_patterns(console, known.inspection)
 
 
 def demo(
@@ -194,19 +169,15 @@ def demo(
     source, completed = directory / "penguins.csv", directory / "completed.csv"
     with resources.as_file(resources.files("miwae.data") / "penguins.csv") as path:
         shutil.copyfile(path, source)
-    report = Report(as_json=False, quiet=False, to_stdout=True)
-    file = opened(str(source), None, None, None, None, only_na=False, header=True)
-    reading = file.document.read()
-    schema = infer_schema(reading.columns)
-    report.inspection(file, reading, _inspected(reading, schema))
-    fitted, table = _fitted(file, reading, schema, (None, False, seed), report, None)
-    cells = fitted.means(table).cells
-    write(reading, str(completed), cells)
-    lower, upper = fitted.quantiles(table, (0.05, 0.95))
+    reporter = Reporter(str(completed))
+    known = inspected(opened(str(source), Format()))
+    reporter.show(known)
+    ready = _learned(known, (), _settings(None, seed), reporter, None)
+    cells, _ = _write_imputed(ready, 0, reporter, None)
     model = directory / "penguins.miwae"
-    fitted.save(model)
+    ready.fitted.save(model)
     console = console_on(sys.stdout)
-    print_cells(console, reading, cells, lower, upper)
+    print_cells(console, known.reading, cells, *ready.fitted.quantiles(ready.table, (0.05, 0.95)))
     console.print(f"the table as it was   {source}")
     console.print(f"the completed table   {completed}")
     console.print(f"the model             {model}   (miwae impute OTHER.csv --model {model})")
@@ -215,55 +186,85 @@ def demo(
 # ---------------------------------------------------------------------- steps
 
 
-def _inspected(reading: Reading, schema: Schema) -> Any:
-    of_text = reading.document.family == "text"
-    return inspect_columns(reading.columns, schema, of_text=of_text)
+class _Ready(NamedTuple):
+    """A file as a model reads it: ready to be imputed or scored."""
+
+    reading: Reading
+    fitted: "FittedTable"
+    table: "EncodedTable"
+    events: tuple[Event, ...]
 
 
-def _fitted(
-    file: Source,
-    reading: Reading,
-    schema: Schema,
-    models: tuple[int | None, bool, int],
-    report: Report,
+def _settings(n_models: int | None, seed: int, *, bootstrap: bool = False) -> "TableSettings":
+    """How to learn, as the options say."""
+    from miwae.tabular import TableSettings
+
+    chosen: dict[str, Any] = {} if n_models is None else {"n_models": n_models}
+    return TableSettings(**chosen, bootstrap=bootstrap, seed=options.table_seed(seed))
+
+
+def _learned(
+    file: Inspected,
+    marks: tuple[Any, ...],
+    settings: "TableSettings",
+    reporter: Reporter,
     limit: float | None,
-) -> tuple["FittedTable", Any]:
-    """Learn from the file."""
-    from sklearn.utils import check_random_state
-
-    from miwae.tabular import EncodedTable, FittedTable, TableSettings
+) -> _Ready:
+    """Learn from a file."""
+    from miwae.tabular import EncodedTable, FittedTable
 
     keep_programs()
-    n_models, bootstrap, seed = models
-    chosen: dict[str, Any] = {} if n_models is None else {"n_models": n_models}
-    # As MIWAEImputer(random_state=seed) has it.
-    own_seed = int(check_random_state(seed).randint(2**31 - 1))
-    settings = TableSettings(**chosen, bootstrap=bootstrap, seed=own_seed)
-    table = EncodedTable.of(schema, reading.columns)
-    with report.progress() as progress:
-        fitted = FittedTable.fit(
-            table, settings, marks=file.marks, deadline=limit, progress=progress
-        )
-    return fitted, table
+    table = EncodedTable.of(file.schema, file.reading.columns)
+    with reporter.progress() as progress:
+        fitted = FittedTable.fit(table, settings, marks=marks, deadline=limit, progress=progress)
+    return _Ready(file.reading, fitted, table, fitted.events)
 
 
-def _with_model(
-    model: str, file: Source, report: Report, *, inspect: bool = True
-) -> tuple["FittedTable", Reading, Any]:
-    """Read the file as what a model has learned."""
+def _loaded(model: str, file: Source) -> _Ready:
+    """Read a file as what a model has learned."""
     if not Path(model).is_file():
         raise DataError(f"there is no model {model}: make one with 'miwae fit IN -o {model}'")
     from miwae.tabular import FittedTable
 
     keep_programs()
     fitted, extra = FittedTable.load(model)
-    fitted = fitted.without_events()  # they were reported when it was fitted
     named = extra.get("feature_names", fitted.schema.names) is not None
     fitted.require_columns(file.document.names, named=named)
     reading = file.document.read((*fitted.marks, *file.marks), fitted.schema.columns)
-    if inspect:
-        report.inspection(file, reading, _inspected(reading, fitted.schema))
-    return fitted, reading, fitted.encoded(reading.columns)
+    table = fitted.encoded(reading.columns)
+    # The events of the fit have been reported then.
+    return _Ready(reading, fitted, table, (*table.events, *_of_dates(reading, fitted)))
+
+
+def _of_dates(reading: Reading, fitted: "FittedTable") -> list[Event]:
+    """Dates that could be read in two ways, and were read as those that were learned."""
+    return [
+        Event(
+            "dates",
+            known.name,
+            column.n_observed,
+            f"column {known.name!r}: nothing in these rows shows whether the day or the month "
+            f"comes first; read as learned, as in {known.example}; write all cells as 2024-12-31 "
+            "to be sure",
+        )
+        for known, column in zip(fitted.schema.columns, reading.columns, strict=True)
+        if column.name in reading.ambiguous
+    ]
+
+
+def _write_imputed(
+    ready: _Ready, n_imputations: int, reporter: Reporter, limit: float | None
+) -> tuple[Any, tuple[Event, ...]]:
+    """Write the completed table, or copies of it; the cells (of the first copy), and events."""
+    reading, fitted, table, _ = ready
+    with reporter.progress() as progress:
+        if n_imputations:
+            copies, events = fitted.draws(table, n_imputations, deadline=limit, progress=progress)
+            write_long(reading, reporter.output, copies)
+            return copies[0], events
+        cells, _, events = fitted.means(table, deadline=limit, progress=progress)
+        write(reading, reporter.output, cells)
+        return cells, events
 
 
 def _refuse_part_of_model(names: str, *, given: bool) -> None:

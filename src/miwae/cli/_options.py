@@ -1,36 +1,38 @@
 """The options of the commands, and what their texts mean."""
 
-import codecs
 import time
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
-from miwae.documents import DEFAULT_NA, Document, open_document
-from miwae.errors import DataError, SettingsError
+from miwae.errors import SettingsError
 
 __all__ = [
     "AsJson",
     "Bootstrap",
     "Bounds",
+    "Copies",
     "Delimiter",
     "Encoding",
     "Input",
     "Kinds",
     "MaxTime",
+    "ModelFile",
     "Models",
     "NaWords",
     "NoHeader",
     "OnlyNa",
+    "OptionalSeed",
+    "Output",
     "Quiet",
     "STARTED",
     "Seed",
-    "Source",
     "deadline",
+    "kinds_and_orders",
     "limits_of",
     "marks_of",
-    "opened",
     "require_time",
+    "table_seed",
 ]
 
 STARTED = time.monotonic()
@@ -40,13 +42,29 @@ Input = Annotated[
     str,
     typer.Argument(metavar="IN", help="CSV, TSV, Parquet, Feather or Excel file; - for stdin."),
 ]
+Output = Annotated[
+    str, typer.Option("-o", "--output", metavar="OUT", help="The completed table; - is stdout.")
+]
+Copies = Annotated[
+    int,
+    typer.Option(
+        "-m",
+        metavar="M",
+        min=0,
+        help="Draw M completed copies instead, stacked, with .imp and .id as R's mice.",
+    ),
+]
+ModelFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="A fitted model; nothing is trained.")
+]
 Kinds = Annotated[
     list[str] | None,
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="What a column is, if you know better; 'size=ordinal:S<M<L' also gives an order, "
-        "'when=datetime:day-first' (or month-first) that of 01/02/2024.",
+        help="The kind of a column, where the inferred one is wrong; repeatable. "
+        "'size=ordinal:S<M<L' also gives the order of the levels, 'when=datetime:day-first' (or "
+        "month-first) how to read dates such as 01/02/2024.",
     ),
 ]
 Bounds = Annotated[
@@ -61,18 +79,19 @@ OnlyNa = Annotated[
     bool, typer.Option("--only-na", help="No word but those of --na means 'missing'.")
 ]
 Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Between cells; detected by default.")
+    str | None, typer.Option(metavar="CHAR", help="Separates cells; detected by default.")
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of text; detected by default.")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data already.")]
-Seed = Annotated[
-    int,
-    typer.Option(min=0, max=LARGEST_SEED, help="Random seed; the same seed, the same result."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="What happened as JSON, not as text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless it fails.")]
+Encoding = Annotated[str | None, typer.Option(help="Of a text file; detected by default.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line holds no names.")]
+_SEED = typer.Option(
+    min=0, max=LARGEST_SEED, help="Random seed; the same seed gives the same result."
+)
+Seed = Annotated[int, _SEED]
+OptionalSeed = Annotated[int | None, _SEED]
+AsJson = Annotated[bool, typer.Option("--json", help="Report as JSON instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 MaxTime = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="For the whole run, from its start.")
+    float | None, typer.Option(metavar="SECONDS", help="Time limit of the whole run.")
 ]
 Models = Annotated[
     int | None,
@@ -82,65 +101,13 @@ Bootstrap = Annotated[
     bool,
     typer.Option(
         "--bootstrap",
-        help="Fit each model to a bootstrap sample of the rows: proper multiple imputation, with "
-        "--n-models 10, say.",
+        help="Fit each model to a bootstrap sample of the rows: proper multiple imputation, if "
+        "--n-models is 10 or so.",
     ),
 ]
 
-# What --kind can say of dates such as 01/02/2024, if no cell of the column shows it.
+# What --kind can say about dates such as 01/02/2024 if no cell of the column shows it.
 ORDERS = ("day-first", "month-first")
-
-
-class Source(NamedTuple):
-    """A file that has been opened, and what the options say of its columns."""
-
-    name: str
-    document: Document
-    kinds: dict[str, str]
-    marks: tuple[Any, ...]
-
-
-def opened(
-    source: str,
-    kind: list[str] | None,
-    na: list[str] | None,
-    delimiter: str | None,
-    encoding: str | None,
-    *,
-    only_na: bool,
-    header: bool,
-) -> Source:
-    """Open a file as the options say.
-
-    Raises:
-        SettingsError: options that make no sense.
-        DataError: the file cannot be read, or has no rows.
-    """
-    if delimiter is not None and len(delimiter) != 1:
-        raise SettingsError(f"--delimiter {delimiter!r} must be a single character")
-    if encoding is not None and not _is_encoding(encoding):
-        raise SettingsError(f"--encoding {encoding!r} is not known; try utf-8 or latin-1")
-    kinds, orders = _kinds_and_orders(kind)
-    document = open_document(
-        source,
-        delimiter=delimiter,
-        encoding=encoding,
-        na_words=(*(() if only_na else DEFAULT_NA), *(na or ())),
-        header=header,
-        date_orders=orders or None,
-    )
-    name = "standard input" if source == "-" else source
-    if not document.n_rows or not document.names:
-        raise DataError(f"{name}: the table has no rows")
-    return Source(source, document, kinds, marks_of(na))
-
-
-def _is_encoding(name: str) -> bool:
-    try:
-        codecs.lookup(name)
-    except LookupError:
-        return False
-    return True
 
 
 def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
@@ -154,7 +121,7 @@ def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     return pairs
 
 
-def _kinds_and_orders(kind: list[str] | None) -> tuple[dict[str, str], dict[str, str]]:
+def kinds_and_orders(kind: list[str] | None) -> tuple[dict[str, str], dict[str, str]]:
     """Kinds by column, and the order of day and month for those of dates."""
     kinds, orders = _pairs(kind, "--kind"), {}
     for column, text in kinds.items():
@@ -198,3 +165,10 @@ def require_time(max_time: float | None) -> None:
 def deadline(max_time: float | None, share: float = 1.0) -> float | None:
     """When a share of the time that the run may take is over, by `time.monotonic()`."""
     return None if max_time is None else STARTED + share * max_time
+
+
+def table_seed(seed: int) -> int:
+    """The seed of a table, drawn from --seed as `MIWAEImputer` draws it from `random_state`."""
+    import numpy as np
+
+    return int(np.random.RandomState(seed).randint(2**31 - 1))

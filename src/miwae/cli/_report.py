@@ -1,117 +1,121 @@
-"""What the command line reports: text on standard error, or one JSON document."""
+"""What a command reports: text on standard error, or one JSON document."""
 
 import contextlib
 import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from rich.console import Console
-from rich.table import Table
-
-from miwae.cli._options import STARTED, Source
-from miwae.columns import Cells, Inspection
+from miwae.cli._options import STARTED
+from miwae.cli._source import Inspected
+from miwae.cli._views import console_on, print_inspection
+from miwae.columns import Cells
 from miwae.documents import Reading
 from miwae.events import Event
 
 if TYPE_CHECKING:
     from miwae.progress import Progressor
 
-__all__ = ["Report", "console_on", "print_cells", "print_inspection", "print_patterns"]
+__all__ = ["Report", "Reporter", "fitted", "imputed", "nothing_missing", "scored"]
 
 
-def console_on(stream: Any) -> Console:
-    """Wide enough for a table where there is no terminal whose width would be known."""
-    return Console(
-        file=stream,
-        highlight=False,
-        # Names of columns and files are not markup.
-        markup=False,
-        emoji=False,
-        width=None if stream.isatty() else 110,
-    )
+class Report(NamedTuple):
+    """What a command did.
 
-
-class Report:
-    """Reports what happens, as text on standard error, or at the end as one JSON document.
-
-    The document goes to standard output, unless that is where the table goes.
+    Attributes:
+        data: for JSON.
+        parts: of one line for people.
+        events: every automatic decision.
     """
 
-    def __init__(self, *, as_json: bool, quiet: bool, to_stdout: bool) -> None:
-        self.speaks = not as_json and not quiet
-        self.as_json = as_json
-        self.stream = sys.stdout if to_stdout else sys.stderr
-        self.data: dict[str, Any] = {}
+    data: Mapping[str, Any]
+    parts: Sequence[str]
+    events: Sequence[Event] = ()
+
+
+@final
+@dataclass(frozen=True)
+class Reporter:
+    """Where a command reports to.
+
+    Attributes:
+        output: where the result of the command goes. The JSON document goes to standard output,
+            or to standard error if the result is there ("-").
+        as_json: one JSON document at the end instead of text.
+        quiet: no text.
+    """
+
+    output: str
+    as_json: bool = False
+    quiet: bool = False
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether people read along."""
+        return not self.as_json and not self.quiet
 
     def progress(self) -> "contextlib.AbstractContextManager[Progressor]":
         """Bars, if text is wanted."""
         from miwae.progress import progressor
 
-        return progressor(self.speaks)
+        return progressor(self.shows_text)
 
-    def inspection(self, file: Source, reading: Reading, inspection: Inspection) -> None:
-        """What each column is taken for, and what is missing."""
-        self.data |= {
-            "file": file.name,
-            "taken_as_missing": reading.missing_words(),
-            "comment_lines": file.document.n_comments,
-            **inspection.as_data(),
-        }
-        if self.speaks:
-            print_inspection(console_on(sys.stderr), file, reading, inspection)
+    def show(self, file: Inspected) -> None:
+        """What each column is taken for, and what is missing, before long work begins."""
+        if self.shows_text:
+            print_inspection(console_on(sys.stderr), file)
 
-    def imputed(
-        self,
-        reading: Reading,
-        cells: Mapping[int, Cells],
-        events: Sequence[Event],
-        output: str,
-        n_imputations: int,
-    ) -> None:
-        """What was filled, and what was not."""
-        left = _left_missing(reading, cells)
-        n_missing = sum(column.n_missing for column in reading.columns)
-        self.data["filled_cells"] = n_missing - sum(left.values())
-        self.data["left_missing"] = left
-        self.data["imputations"] = n_imputations
-        what = f"{n_imputations} imputations of " if n_imputations else "filled "
-        lines = [f"{what}{self.data['filled_cells']} cells"]
-        lines += [f"{count} cells of {name!r} stay missing" for name, count in left.items()]
-        events = [*events, *_of_fixed_cells(reading, cells), *_of_dates(reading)]
-        self._end(events, output, lines)
-
-    def nothing_missing(self, output: str) -> None:
-        """That there was nothing to do."""
-        self.data |= {"filled_cells": 0, "left_missing": {}, "imputations": 0}
-        self._end([], output, ["nothing is missing: the table is as it was"])
-
-    def fitted(self, events: Sequence[Event], output: str) -> None:
-        """That a model was written."""
-        self._end(events, output, ["fitted"])
-
-    def scored(self, scores: Any, events: Sequence[Event], output: str) -> None:
-        """The mean of the scores."""
-        self.data |= {"rows": len(scores), "mean_log_density": float(scores.mean())}
-        line = f"{len(scores)} rows, mean log-density {scores.mean():.4f}"
-        self._end(events, output, [line])
-
-    def _end(self, events: Sequence[Event], output: str, lines: list[str]) -> None:
-        events = list(dict.fromkeys(events))
+    def finish(self, report: Report) -> None:
+        """What was done."""
+        events = list(dict.fromkeys(report.events))
         seconds = time.monotonic() - STARTED
-        self.data["events"] = [event._asdict() for event in events]
-        self.data["seconds"] = round(seconds, 2)
-        self.data["output"] = None if output == "-" else output
-        if self.speaks:
-            # What each column was taken for has been shown before.
+        path = None if self.output == "-" else self.output
+        if self.shows_text:
+            # The kinds of the columns have been shown before.
             texts = [event.text for event in events if event.about != "kind"]
+            where = "" if path is None else f" -> {path}"
+            texts.append("; ".join(report.parts) + f" in {seconds:.1f} s{where}")
             sys.stderr.write("".join(f"{text}\n" for text in texts))
-            where = "" if output == "-" else f" -> {output}"
-            sys.stderr.write("; ".join(lines) + f" in {seconds:.1f} s{where}\n")
         if self.as_json:
-            self.stream.write(json.dumps(self.data, indent=2) + "\n")
-            self.stream.flush()
+            ending = {"events": [event._asdict() for event in events]}
+            ending |= {"seconds": round(seconds, 2), "output": path}
+            stream = sys.stderr if path is None else sys.stdout
+            stream.write(json.dumps({**report.data, **ending}, indent=2) + "\n")
+            stream.flush()
+
+
+def imputed(
+    file: Inspected, cells: Mapping[int, Cells], events: Sequence[Event], n_imputations: int
+) -> Report:
+    """What was filled, and what was not."""
+    left = _left_missing(file.reading, cells)
+    n_filled = file.inspection.n_missing - sum(left.values())
+    done = {"filled_cells": n_filled, "left_missing": left, "imputations": n_imputations}
+    what = f"{n_imputations} imputations of " if n_imputations else "filled "
+    parts = [f"{what}{n_filled} cells"]
+    parts += [f"{count} cells of {name!r} stay missing" for name, count in left.items()]
+    events = [*events, *_of_fixed_cells(file.reading, cells)]
+    return Report({**file.as_data(), **done}, parts, events)
+
+
+def nothing_missing(file: Inspected) -> Report:
+    """That there was nothing to do."""
+    done = {"filled_cells": 0, "left_missing": {}, "imputations": 0}
+    return Report({**file.as_data(), **done}, ["nothing is missing: the table is as it was"])
+
+
+def fitted(file: Inspected, events: Sequence[Event]) -> Report:
+    """That a model was written."""
+    return Report(file.as_data(), ["fitted"], events)
+
+
+def scored(scores: Any, events: Sequence[Event]) -> Report:
+    """The mean of the scores."""
+    n_rows, mean = len(scores), float(scores.mean())
+    line = f"{n_rows} rows, mean log-density {mean:.4f}"
+    return Report({"rows": n_rows, "mean_log_density": mean}, [line], events)
 
 
 def _left_missing(reading: Reading, cells: Mapping[int, Cells]) -> dict[str, int]:
@@ -142,91 +146,3 @@ def _of_fixed_cells(reading: Reading, cells: Mapping[int, Cells]) -> list[Event]
             text = f"column {name!r}: {count} missing {stay} missing: {what} are not overwritten"
             events += [Event("not filled", name, count, text)] if count else []
     return events
-
-
-def _of_dates(reading: Reading) -> list[Event]:
-    """Dates that could be read in two ways, and were read as those that were learned."""
-    return [
-        Event(
-            "dates",
-            name,
-            1,
-            f"column {name!r}: nothing in these rows shows whether the day or the month comes "
-            "first; read as learned; write all cells as 2024-12-31 to be sure",
-        )
-        for name in reading.ambiguous
-    ]
-
-
-def print_inspection(
-    console: Console, file: Source, reading: Reading, inspection: Inspection
-) -> None:
-    """One line on the table, one for each column, and hints."""
-    share = inspection.n_missing / max(inspection.n_cells, 1)
-    words = reading.missing_words()
-    taken = ""
-    if words:
-        taken = ": " + ", ".join(f'"{word}" {count} times' for word, count in words.items())
-    console.print(
-        f"{'standard input' if file.name == '-' else file.name}: {inspection.n_rows} rows, "
-        f"{len(inspection.columns)} columns, {inspection.n_missing} cells missing "
-        f"({share:.1%}){taken}",
-        soft_wrap=True,
-    )
-    if count := file.document.n_comments:
-        lines = "the first line begins" if count == 1 else f"the first {count} lines begin"
-        console.print(
-            f"{lines} with #: not read as part of the table, and kept in text files",
-            soft_wrap=True,
-        )
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("column", "kind"):
-        view.add_column(name, no_wrap=True)
-    view.add_column("missing", justify="right", no_wrap=True)
-    view.add_column("", justify="right", no_wrap=True)
-    view.add_column("because")
-    for column in inspection.columns:
-        share = column.n_missing / max(inspection.n_rows, 1)
-        percent = f"{share:.1%}" if column.n_missing else ""
-        view.add_row(column.name, column.kind, str(column.n_missing), percent, column.reason)
-    console.print(view)
-    for hint in inspection.hints:
-        remedy = f" If so: {hint.option}" if hint.option else ""
-        console.print(hint.text + remedy, soft_wrap=True)
-
-
-def print_patterns(console: Console, inspection: Inspection) -> None:
-    """Which columns are missing together, the most frequent patterns first."""
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    view.add_column("rows", justify="right", no_wrap=True)
-    view.add_column("missing together")
-    for pattern in inspection.patterns:
-        view.add_row(str(pattern.n_rows), ", ".join(pattern.missing) or "nothing")
-    more = inspection.n_patterns - len(inspection.patterns)
-    if more > 0:
-        view.add_row("", f"... and {more} further patterns")
-    console.print()
-    console.print(view)
-
-
-def print_cells(
-    console: Console,
-    reading: Reading,
-    cells: Mapping[int, Cells],
-    lower: Mapping[int, Cells],
-    upper: Mapping[int, Cells],
-) -> None:
-    """The first imputed cells of each column, with their intervals."""
-    view = Table(
-        title="some of the completed cells", box=None, pad_edge=False, title_justify="left"
-    )
-    for name in ("row", "column", "imputed", "90 % interval"):
-        view.add_column(name, no_wrap=True)
-    shown = [reading.frame(own, as_text=True).columns for own in (cells, lower, upper)]
-    for position in cells:
-        column = reading.columns[position]
-        for row in column.missing.nonzero()[0][:2]:
-            values = [str(columns[position][row]) for columns in shown]
-            interval = "" if column.storage == "text" else f"{values[1]} to {values[2]}"
-            view.add_row(str(row + 1), column.name, values[0], interval)
-    console.print(view)

@@ -95,11 +95,11 @@ def open_document(
                 date_orders=date_orders,
             )
         if not header:
-            raise SettingsError("files without names are text files: in others columns have names")
+            raise SettingsError("header=False is for text files: in others columns have names")
         if date_orders:
             raise SettingsError(
-                f"column {next(iter(date_orders))!r}: the order of day and month can be given for "
-                "text files only; store the column as dates"
+                f"date_orders of {next(iter(date_orders))!r}: the order of day and month can be "
+                "given for text files only; store the column as dates"
             )
         if family == "excel":
             return open_excel(content, na_words=na_words)

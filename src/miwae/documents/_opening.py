@@ -95,11 +95,9 @@ def _named(header: Sequence[str]) -> tuple[str, ...]:
 def _checked_orders(orders: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     for name, order in orders.items():
         if name not in names:
-            raise SettingsError(
-                f"there is no column {name!r}, of which to say how dates are written"
-            )
+            raise SettingsError(f"date_orders names the column {name!r}, which does not exist")
         if order not in _ORDERS:
-            raise SettingsError(f"column {name!r}: an order of dates is one of {list(_ORDERS)}")
+            raise SettingsError(f"date_orders of {name!r} must be one of {', '.join(_ORDERS)}")
     return {name: _ORDERS[order] for name, order in orders.items()}
 
 

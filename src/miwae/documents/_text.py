@@ -119,8 +119,8 @@ class TextDocument(Document):
             if given and shown in ("dmy", "mdy") and shown != given:
                 wanted = "day" if given == "dmy" else "month"
                 raise SettingsError(
-                    f"column {column.name!r} is said to have the {wanted} first, but its dates "
-                    f"show the other order: they are written as {column.example}"
+                    f"date_orders of {column.name!r} says that the {wanted} is first, but its "
+                    f"dates are written as {column.example}: give the other order"
                 )
 
     def patched(self, cells: Mapping[int, _NewFields], dialect: Dialect) -> bytes:

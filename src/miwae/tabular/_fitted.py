@@ -139,10 +139,6 @@ class FittedTable:
         events = _united(events, _of_models(models))
         return replace(self, models=models, training=training, events=events)
 
-    def without_events(self) -> "FittedTable":
-        """For those who have seen the events of the fit."""
-        return replace(self, events=())
-
     # ------------------------------------------------------------------ answering
 
     def require_columns(self, names: Sequence[str], *, named: bool = True) -> None:

@@ -1,0 +1,102 @@
+"""Files as the options say how to read them, and what their columns are taken for."""
+
+import codecs
+from typing import Any, NamedTuple
+
+from miwae.cli._options import kinds_and_orders, limits_of, marks_of
+from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
+from miwae.documents import DEFAULT_NA, Document, Reading, open_document
+from miwae.errors import DataError, SettingsError
+
+__all__ = ["Format", "Inspected", "Source", "inspected", "opened"]
+
+
+class Format(NamedTuple):
+    """How to read a file, as the options say."""
+
+    na: list[str] | None = None
+    only_na: bool = False
+    delimiter: str | None = None
+    encoding: str | None = None
+    no_header: bool = False
+
+
+class Source(NamedTuple):
+    """A file that has been opened, and what the options say about its columns."""
+
+    name: str
+    document: Document
+    kinds: dict[str, str]
+    limits: dict[str, tuple[float | None, float | None]]
+    marks: tuple[Any, ...]
+
+
+def opened(
+    source: str,
+    form: Format,
+    kind: list[str] | None = None,
+    bounds: list[str] | None = None,
+) -> Source:
+    """Open a file as the options say.
+
+    Raises:
+        SettingsError: options that make no sense.
+        DataError: the file cannot be read, or has no rows.
+    """
+    if form.delimiter is not None and len(form.delimiter) != 1:
+        raise SettingsError(f"--delimiter {form.delimiter!r} must be a single character")
+    if form.encoding is not None and not _is_encoding(form.encoding):
+        raise SettingsError(f"--encoding {form.encoding!r} is not known; try utf-8 or latin-1")
+    (kinds, orders), limits = kinds_and_orders(kind), limits_of(bounds)
+    document = open_document(
+        source,
+        delimiter=form.delimiter,
+        encoding=form.encoding,
+        na_words=(*(() if form.only_na else DEFAULT_NA), *(form.na or ())),
+        header=not form.no_header,
+        date_orders=orders or None,
+    )
+    if not document.n_rows or not document.names:
+        name = "standard input" if source == "-" else source
+        raise DataError(f"{name}: the table has no rows")
+    return Source(source, document, kinds, limits, marks_of(form.na))
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return False
+    return True
+
+
+class Inspected(NamedTuple):
+    """A file that has been read, and what its columns are taken for."""
+
+    name: str
+    reading: Reading
+    schema: Schema
+    inspection: Inspection
+
+    @classmethod
+    def of(cls, source: Source, reading: Reading, schema: Schema) -> "Inspected":
+        """Count what is missing, and look for what seems wrong."""
+        of_text = source.document.family == "text"
+        inspection = inspect_columns(reading.columns, schema, of_text=of_text)
+        return cls(source.name, reading, schema, inspection)
+
+    def as_data(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "file": self.name,
+            "taken_as_missing": self.reading.missing_words(),
+            "comment_lines": self.reading.document.n_comments,
+            **self.inspection.as_data(),
+        }
+
+
+def inspected(source: Source) -> Inspected:
+    """Read a file, and find out what its columns are."""
+    reading = source.document.read(source.marks)
+    schema = infer_schema(reading.columns, column_kinds=source.kinds, bounds=source.limits)
+    return Inspected.of(source, reading, schema)
