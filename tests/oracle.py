@@ -17,7 +17,7 @@ from miwae.model.latent import Autoencoder, LatentModel
 from miwae.model.networks import Dense
 from miwae.model.observations import Normal
 from miwae.model.priors import StandardNormal
-from miwae.model.proposals import AbstractProposal, EllipticalNormal
+from miwae.model.proposals import AbstractProposal, FullNormalProposal
 
 __all__ = [
     "DenseConditioning",
@@ -31,7 +31,7 @@ __all__ = [
     "wide_autoencoder",
 ]
 
-SCALE_FLOOR = 1e-6  # the noise of the oracle is to be free
+ORACLE_SCALE_FLOOR = 1e-6  # the noise of the oracle is to be free
 
 
 class LinearGaussian(NamedTuple):
@@ -132,13 +132,13 @@ class DenseConditioning(AbstractAmortizer):
         gain = jnp.linalg.solve(system, cross)
         loc = jnp.einsum("bdl,bd->bl", gain, residual)
         spread = jnp.eye(cross.shape[-1])[None] - jnp.einsum("bdl,bdm->blm", gain, cross)
-        return EllipticalNormal(loc + self.shift, self.widen * jnp.linalg.cholesky(spread))
+        return FullNormalProposal(loc + self.shift, self.widen * jnp.linalg.cholesky(spread))
 
 
 def _autoencoder(model: LinearGaussian, *, shift: float, widen: float) -> Autoencoder:
     as_array = lambda a: jnp.asarray(a, dtype=jnp.float32)  # noqa: E731
     n_features, n_latent = model.loadings.shape
-    raw_scale = np.log(np.expm1(np.sqrt(model.noise) - SCALE_FLOOR))
+    raw_scale = np.log(np.expm1(np.sqrt(model.noise) - ORACLE_SCALE_FLOOR))
     decoder = Dense(n_latent, 2 * n_features, n_layers=0, key=jax.random.key(0))
     decoder = eqx.tree_at(
         lambda net: (net.layers[0].weight, net.layers[0].bias),
@@ -149,7 +149,7 @@ def _autoencoder(model: LinearGaussian, *, shift: float, widen: float) -> Autoen
         ),
     )
     return Autoencoder(
-        LatentModel(StandardNormal(n_latent), decoder, Normal(n_features, SCALE_FLOOR)),
+        LatentModel(StandardNormal(n_latent), decoder, Normal(n_features, ORACLE_SCALE_FLOOR)),
         DenseConditioning(
             *(as_array(a) for a in (model.loadings, model.mean, model.noise, shift, widen))
         ),

@@ -231,7 +231,7 @@ def test_before_training_the_weights_are_nearly_uniform_around_the_likelihood(st
     def log_ratio(model):
         proposal = model.propose(x, observed)
         z = proposal.sample(jax.random.key(1), n_samples)
-        return model.log_joint(z, x, observed) - proposal.log_prob(z)
+        return model.log_joint(z, model.generative.decode(z), x, observed) - proposal.log_prob(z)
 
     exact = oracle.log_prob(ORACLE, X[:20], OBSERVED[:20])
     weights = np.exp(np.asarray(log_ratio(model), np.float64) - exact)

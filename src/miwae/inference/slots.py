@@ -151,9 +151,10 @@ def advance(
 
         def one_part(running: Running, part: tuple[Array, Array, Array]) -> tuple[Running, Array]:
             z, log_q, used = part
-            log_w = log_weights(autoencoder, log_q, z, rows.x, rows.observed)
+            eta = generative.decode(z)
+            log_w = log_weights(autoencoder, log_q, z, eta, rows.x, rows.observed)
             # E[statistics | x_obs, z]: Eqn. (12), the estimate of smaller variance.
-            h = generative.observation.mean(generative.decode(z), rows.x, rows.observed)
+            h = generative.observation.mean(eta, rows.x, rows.observed)
             return update_running(running, log_w, h, used), log_w
 
         split = lambda a: a.reshape(-1, codes_at_once(autoencoder), *a.shape[1:])  # noqa: E731

@@ -10,9 +10,9 @@ from jaxtyping import Array, Bool, Float
 
 from miwae.model.fill import AbstractFill
 from miwae.model.linear import FactorAnalysis
-from miwae.model.matching import applied, require_width
 from miwae.model.posteriors import AbstractPosterior
-from miwae.model.proposals import AbstractProposal, AffineStudentT
+from miwae.model.proposals import AbstractProposal, LinearProposal
+from miwae.model.widths import applied, require_width
 
 __all__ = ["AbstractAmortizer", "Amortizer", "LinearAmortizer"]
 
@@ -87,7 +87,7 @@ class LinearAmortizer(AbstractAmortizer):
         gamma = jnp.clip(gamma, -MOST_WIDENING, MOST_WIDENING)
         tail = jnp.minimum(tail, LIGHTEST_TAIL)
         df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
-        return AffineStudentT(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
+        return LinearProposal(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
 
 
 def _filled(

@@ -8,10 +8,10 @@ from numpyro.distributions import constraints
 
 from miwae.kernels.student_t import standard_student_t, student_t_log_prob
 
-__all__ = ["PointMasses", "StudentT"]
+__all__ = ["PointMasses", "StudentTDistribution"]
 
 
-class StudentT(dist.Distribution):
+class StudentTDistribution(dist.Distribution):
     """Student-t distribution with `df > 2`, in NumPyro's vocabulary."""
 
     arg_constraints = {
