@@ -17,7 +17,7 @@ from miwae.model.latent import Autoencoder, LatentModel
 from miwae.model.networks import Dense
 from miwae.model.observations import Normal
 from miwae.model.priors import StandardNormal
-from miwae.model.proposals import AbstractProposal, FullNormalProposal
+from miwae.model.proposals import AbstractProposal, FullNormalProposal, MixtureProposal
 
 __all__ = [
     "DenseConditioning",
@@ -26,6 +26,7 @@ __all__ = [
     "exact_autoencoder",
     "linear_gaussian",
     "log_prob",
+    "mixture_autoencoder",
     "posterior",
     "simulate",
     "wide_autoencoder",
@@ -135,6 +136,22 @@ class DenseConditioning(AbstractAmortizer):
         return FullNormalProposal(loc + self.shift, self.widen * jnp.linalg.cholesky(spread))
 
 
+class MixtureConditioning(AbstractAmortizer):
+    """A mixture of three wide normals beside the exact posterior, of unequal shares."""
+
+    exact: DenseConditioning
+
+    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
+        centre = self.exact(inputs, seen)
+        assert isinstance(centre, FullNormalProposal)
+        shifts = ((-0.7, 1.2), (0.0, 1.0), (0.9, 1.4))
+        components = tuple(
+            FullNormalProposal(centre.loc + shift, widen * centre.tril) for shift, widen in shifts
+        )
+        shares = jnp.log(jnp.array([0.2, 0.5, 0.3]))
+        return MixtureProposal(components, jnp.tile(shares[None], (len(seen), 1)))
+
+
 def _autoencoder(model: LinearGaussian, *, shift: float, widen: float) -> Autoencoder:
     as_array = lambda a: jnp.asarray(a, dtype=jnp.float32)  # noqa: E731
     n_features, n_latent = model.loadings.shape
@@ -166,3 +183,9 @@ def wide_autoencoder(
 ) -> Autoencoder:
     """The model, with a proposal beside its posterior and wider: weights bounded, not constant."""
     return _autoencoder(model, shift=shift, widen=widen)
+
+
+def mixture_autoencoder(model: LinearGaussian) -> Autoencoder:
+    """The model, with a stratified mixture as proposal."""
+    exact = _autoencoder(model, shift=0.0, widen=1.0)
+    return Autoencoder(exact.generative, MixtureConditioning(exact.amortizer))

@@ -13,6 +13,7 @@ from jax.core import Tracer
 __all__ = [
     "cache_directory",
     "compiled",
+    "compiled_in_place",
     "enable_compilation_cache",
     "make_room_for_programs",
     "program_of",
@@ -26,12 +27,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 # two: for those that will not run for long.
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
+DONATE = "donated_arguments"  # attribute of a function whose arguments may be overwritten
+
 
 def compiled(function: F) -> F:
     """`eqx.filter_jit`, with the compiler's effort that pays on the platform at hand.
 
-    Where the environment variable XLA_FLAGS has an opinion of its own on that, it decides; inside
-    of another program, that one's.
+    Where the environment variable XLA_FLAGS sets that effort, it decides; inside another program,
+    the settings of that one apply.
     """
 
     @functools.wraps(function)
@@ -41,6 +44,12 @@ def compiled(function: F) -> F:
         return program(*arguments, **named)
 
     return cast(F, call)
+
+
+def compiled_in_place(function: F) -> F:
+    """`compiled`, where all arguments but the first give their memory to the results."""
+    setattr(function, DONATE, "all-except-first")
+    return compiled(function)
 
 
 def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
@@ -59,7 +68,7 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
 @functools.cache
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:
     chosen: dict[str, Any] = {"compiler_options": dict(options)} if options else {}
-    return eqx.filter_jit(function, **chosen)
+    return eqx.filter_jit(function, donate=getattr(function, DONATE, "none"), **chosen)
 
 
 # Where Linux tells of the memory mappings of this process, and how many it allows.

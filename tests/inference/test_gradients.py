@@ -155,7 +155,7 @@ def test_rows_of_weight_zero_do_not_count():
 
 @pytest.mark.parametrize("family", cases.POSTERIORS)
 def test_shards_have_the_gradient_of_their_rows(family):
-    """Encoded together, but with codes of their own: the sum over shards, one after the other."""
+    """Encoded together, but with their own samples: the sum over shards, one after the other."""
     autoencoder = dense_autoencoder(
         StudentT(4),
         n_latent=cases.N_LATENT,
@@ -187,7 +187,7 @@ def mixture_autoencoder():
 
 
 def test_a_stratified_mixture_refuses_the_doubly_reparametrised_gradient():
-    with pytest.raises(SettingsError, match="stratified mixture"):
+    with pytest.raises(SettingsError, match="stratified proposal"):
         bound_and_gradient(
             mixture_autoencoder(), X, OBSERVED, MEAN, jax.random.key(0), n_samples=4
         )

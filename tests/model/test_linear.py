@@ -251,7 +251,7 @@ def test_the_core_of_numbers_is_factor_analysis_of_the_rows():
 
 @pytest.mark.parametrize("size", [-1e4, 1e4])
 def test_no_encoder_can_make_the_proposal_overflow(size):
-    """With one code per step, one did: the degrees of freedom went to 1e15, then to NaN."""
+    """With one sample per step, one did: the degrees of freedom went to 1e15, then to NaN."""
     core = FactorAnalysis(jnp.ones((3, 2)), jnp.zeros(3), jnp.ones(3))
     extreme = lambda row: jnp.full((len(row), 6), size).at[:, :2].set(0.0)  # noqa: E731
     amortizer = LinearAmortizer(core, ZeroFill(), extreme)

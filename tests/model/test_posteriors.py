@@ -64,7 +64,7 @@ GRID_ERROR = {"flow": 6e-3}
 
 
 def questions(z):
-    """Bounded, smooth functions of a code; the third needs the dependence of its coordinates."""
+    """Bounded, smooth functions of z; the third needs the dependence of its coordinates."""
     a, b = z[..., 0], z[..., 1]
     return jnp.stack([jnp.tanh(a), jnp.tanh(b), jnp.tanh(a) * jnp.tanh(b), jnp.cos(2 * a + b)], -1)
 

@@ -18,7 +18,7 @@ __all__ = ["AbstractAmortizer", "Amortizer", "LinearAmortizer"]
 
 
 # Limits of what an encoder makes of the core's posterior: it may be a thousand times narrower or
-# wider, and its tails those of a normal distribution. Beyond, with few codes, float32 overflows.
+# wider, and its tails those of a normal distribution. Beyond, with few samples, float32 overflows.
 MOST_WIDENING = 7.0
 LIGHTEST_TAIL = 5.0  # about 900 degrees of freedom
 

@@ -17,7 +17,7 @@ from miwae.numerics import features_first, features_last, softplus_inverse
 __all__ = ["LowRankNormal", "Normal", "Positive", "Stretch", "StretchedNormal", "StudentT"]
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
-# 0.01" (the paper, section 4.2): on standardised data the code explains at most 99 % of the
+# 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the
 # variance.
 NOISE_SCALE_FLOOR = 0.1
 
