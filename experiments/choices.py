@@ -18,6 +18,8 @@ from pathlib import Path
 import jax
 import numpy as np
 import statsmodels.api as sm
+from miwae.modelling.fitting import fit_model
+from miwae.modelling.settings import Architecture, training_settings
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_diabetes
@@ -28,8 +30,6 @@ from miwae.evaluation import ampute
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.observations import StudentT
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
 from mixed import packaged
 from paper_data import load
 from store import Store

@@ -18,6 +18,8 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
+from miwae.modelling.fitting import fit_model
+from miwae.modelling.settings import Architecture, training_settings
 from rich.console import Console
 from rich.table import Table
 
@@ -31,8 +33,6 @@ from miwae.model.fill import LearnedFill
 from miwae.model.observations import Normal, StudentT
 from miwae.model.posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
 from miwae.model.priors import MixturePrior
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
 from miwae.training import fit
 from paper_data import load
 from store import Store

@@ -43,7 +43,7 @@ from miwae.model.posteriors import (
     StudentTPosterior,
 )
 from miwae.model.priors import AbstractPrior, FlowPrior, MixturePrior, StandardNormal, VampPrior
-from miwae.model.proposals import AbstractProposal, AffineStudentT
+from miwae.model.proposals import AbstractProposal, LinearProposal
 
 __all__ = [
     "DEPENDENT_FEATURES",
@@ -123,7 +123,7 @@ def _affine_student_t(kappa: jax.Array) -> AbstractProposal:
     centre, delta, raw, tail = jnp.split(kappa, 4, axis=-1)
     cholesky = jnp.tile(jnp.array([[1.4, 0.0], [-0.6, 0.9]])[None], (kappa.shape[0], 1, 1))
     inverse, scale = jnp.linalg.inv(cholesky), jnp.exp(0.5 * raw)
-    return AffineStudentT(centre, cholesky, inverse, delta, scale, 3.0 + jnp.exp(tail))
+    return LinearProposal(centre, cholesky, inverse, delta, scale, 3.0 + jnp.exp(tail))
 
 
 def _of_family(make: Callable[[], AbstractPosterior]) -> Callable[[], Family]:

@@ -17,7 +17,7 @@ from miwae.model.latent import Autoencoder, LatentModel
 from miwae.model.networks import Dense
 from miwae.model.observations import Normal
 from miwae.model.priors import StandardNormal
-from miwae.model.proposals import AbstractProposal, EllipticalNormal
+from miwae.model.proposals import AbstractProposal, FullNormalProposal, MixtureProposal
 
 __all__ = [
     "DenseConditioning",
@@ -26,12 +26,13 @@ __all__ = [
     "exact_autoencoder",
     "linear_gaussian",
     "log_prob",
+    "mixture_autoencoder",
     "posterior",
     "simulate",
     "wide_autoencoder",
 ]
 
-SCALE_FLOOR = 1e-6  # the noise of the oracle is to be free
+ORACLE_SCALE_FLOOR = 1e-6  # the noise of the oracle is to be free
 
 
 class LinearGaussian(NamedTuple):
@@ -132,13 +133,29 @@ class DenseConditioning(AbstractAmortizer):
         gain = jnp.linalg.solve(system, cross)
         loc = jnp.einsum("bdl,bd->bl", gain, residual)
         spread = jnp.eye(cross.shape[-1])[None] - jnp.einsum("bdl,bdm->blm", gain, cross)
-        return EllipticalNormal(loc + self.shift, self.widen * jnp.linalg.cholesky(spread))
+        return FullNormalProposal(loc + self.shift, self.widen * jnp.linalg.cholesky(spread))
+
+
+class MixtureConditioning(AbstractAmortizer):
+    """A mixture of three wide normals beside the exact posterior, of unequal shares."""
+
+    exact: DenseConditioning
+
+    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
+        centre = self.exact(inputs, seen)
+        assert isinstance(centre, FullNormalProposal)
+        shifts = ((-0.7, 1.2), (0.0, 1.0), (0.9, 1.4))
+        components = tuple(
+            FullNormalProposal(centre.loc + shift, widen * centre.tril) for shift, widen in shifts
+        )
+        shares = jnp.log(jnp.array([0.2, 0.5, 0.3]))
+        return MixtureProposal(components, jnp.tile(shares[None], (len(seen), 1)))
 
 
 def _autoencoder(model: LinearGaussian, *, shift: float, widen: float) -> Autoencoder:
     as_array = lambda a: jnp.asarray(a, dtype=jnp.float32)  # noqa: E731
     n_features, n_latent = model.loadings.shape
-    raw_scale = np.log(np.expm1(np.sqrt(model.noise) - SCALE_FLOOR))
+    raw_scale = np.log(np.expm1(np.sqrt(model.noise) - ORACLE_SCALE_FLOOR))
     decoder = Dense(n_latent, 2 * n_features, n_layers=0, key=jax.random.key(0))
     decoder = eqx.tree_at(
         lambda net: (net.layers[0].weight, net.layers[0].bias),
@@ -149,7 +166,7 @@ def _autoencoder(model: LinearGaussian, *, shift: float, widen: float) -> Autoen
         ),
     )
     return Autoencoder(
-        LatentModel(StandardNormal(n_latent), decoder, Normal(n_features, SCALE_FLOOR)),
+        LatentModel(StandardNormal(n_latent), decoder, Normal(n_features, ORACLE_SCALE_FLOOR)),
         DenseConditioning(
             *(as_array(a) for a in (model.loadings, model.mean, model.noise, shift, widen))
         ),
@@ -166,3 +183,9 @@ def wide_autoencoder(
 ) -> Autoencoder:
     """The model, with a proposal beside its posterior and wider: weights bounded, not constant."""
     return _autoencoder(model, shift=shift, widen=widen)
+
+
+def mixture_autoencoder(model: LinearGaussian) -> Autoencoder:
+    """The model, with a stratified mixture as proposal."""
+    exact = _autoencoder(model, shift=0.0, widen=1.0)
+    return Autoencoder(exact.generative, MixtureConditioning(exact.amortizer))

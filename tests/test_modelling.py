@@ -3,11 +3,6 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-from scipy import stats
-
-from miwae.errors import SettingsError
-from miwae.inference.imputation import Quantiles
-from miwae.inference.sampling import RowReport
 from miwae.modelling import ensemble, fitting
 from miwae.modelling.ensemble import TableModel
 from miwae.modelling.fitting import fit_model, update_model
@@ -15,6 +10,11 @@ from miwae.modelling.observation import observation_of, statistic_scale
 from miwae.modelling.settings import Architecture, training_settings
 from miwae.table.schema import ColumnSchema, Schema
 from miwae.table.transforms import Transform
+from scipy import stats
+
+from miwae.errors import SettingsError
+from miwae.inference.imputation import Quantiles
+from miwae.inference.sampling import RowReport
 
 
 def column(kind, levels=0, spread=1.0, transform=None):

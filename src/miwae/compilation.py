@@ -13,6 +13,7 @@ from jax.core import Tracer
 __all__ = [
     "cache_directory",
     "compiled",
+    "compiled_in_place",
     "enable_compilation_cache",
     "make_room_for_programs",
     "program_of",
@@ -25,6 +26,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # XLA's fusion emitters saves another third, but programs are 10 to 20 % slower, which pays for
 # short runs only (benchmarks/cores.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
+
+DONATE = "donated_arguments"  # attribute of a function whose arguments may be overwritten
 
 
 def compiled(function: F) -> F:
@@ -43,6 +46,12 @@ def compiled(function: F) -> F:
     return cast(F, call)
 
 
+def compiled_in_place(function: F) -> F:
+    """`compiled`, where all arguments but the first give their memory to the results."""
+    setattr(function, DONATE, "all-except-first")
+    return compiled(function)
+
+
 def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     """The `filter_jit`-wrapped program of a function that is `compiled`.
 
@@ -59,7 +68,7 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
 @functools.cache
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:
     chosen: dict[str, Any] = {"compiler_options": dict(options)} if options else {}
-    return eqx.filter_jit(function, **chosen)
+    return eqx.filter_jit(function, donate=getattr(function, DONATE, "none"), **chosen)
 
 
 # The memory mappings of this process, and how many Linux allows.

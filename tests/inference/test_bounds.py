@@ -61,7 +61,7 @@ def test_on_complete_data_the_bounds_are_those_of_iwae_and_vae():
     assert iwae_bound is miwae_bound
     assert vae_bound is mvae_bound
     everything = np.ones_like(OBSERVED)
-    z, log_w = draw(WIDE, jnp.asarray(X), jnp.asarray(everything), jax.random.key(0), 3)
+    z, _, log_w = draw(WIDE, jnp.asarray(X), jnp.asarray(everything), jax.random.key(0), 3)
     proposal = WIDE.propose(jnp.asarray(X), jnp.asarray(everything))
     mean = np.asarray(z) @ MODEL.loadings.T + MODEL.mean
     log_x = -0.5 * ((X - mean) ** 2 / MODEL.noise + np.log(2 * np.pi * MODEL.noise)).sum(-1)

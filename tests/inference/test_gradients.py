@@ -50,7 +50,9 @@ def test_the_standard_gradient_is_the_derivative_of_the_bound():
     autoencoder = dense_autoencoder(StudentT(4), n_hidden=6, n_layers=1, key=jax.random.key(0))
 
     def bound(autoencoder):
-        return jnp.sum(MEAN * miwae_bound(draw(autoencoder, X, OBSERVED, jax.random.key(1), 5)[1]))
+        return jnp.sum(
+            MEAN * miwae_bound(draw(autoencoder, X, OBSERVED, jax.random.key(1), 5).log_w)
+        )
 
     by_hand = eqx.filter_jit(eqx.filter_grad(bound))(autoencoder)
     value, gradient = gradient_of(
@@ -69,7 +71,8 @@ def test_a_proposal_may_see_less_than_the_bound_counts():
     value, _ = gradient_of(autoencoder, X, OBSERVED, MEAN, key, n_samples=5, visible=visible)
     proposal = autoencoder.propose(X, visible)
     z = proposal.sample(key, 5)
-    log_w = log_weights(autoencoder, log_density(proposal, z), z, X, OBSERVED)
+    eta = autoencoder.generative.decode(z)
+    log_w = log_weights(autoencoder, log_density(proposal, z), z, eta, X, OBSERVED)
     np.testing.assert_allclose(value, miwae_bound(log_w), rtol=1e-5)
     changed = X.at[:, 0].add(1.0)
     other, _ = gradient_of(autoencoder, changed, OBSERVED, MEAN, key, n_samples=5, visible=visible)
@@ -152,7 +155,7 @@ def test_rows_of_weight_zero_do_not_count():
 
 @pytest.mark.parametrize("family", cases.POSTERIORS)
 def test_shards_have_the_gradient_of_their_rows(family):
-    """Encoded together, but with codes of their own: the sum over shards, one after the other."""
+    """Encoded together, but with their own samples: the sum over shards, one after the other."""
     autoencoder = dense_autoencoder(
         StudentT(4),
         n_latent=cases.N_LATENT,
@@ -184,7 +187,7 @@ def mixture_autoencoder():
 
 
 def test_a_stratified_mixture_refuses_the_doubly_reparametrised_gradient():
-    with pytest.raises(SettingsError, match="stratified mixture"):
+    with pytest.raises(SettingsError, match="stratified proposal"):
         bound_and_gradient(
             mixture_autoencoder(), X, OBSERVED, MEAN, jax.random.key(0), n_samples=4
         )

@@ -111,28 +111,8 @@ def test_pareto_k_knows_its_limits():
 def test_pareto_k_notices_weights_that_single_precision_cannot_tell(n_samples, spread):
     log_w = spread * jax.random.normal(jax.random.key(0), (n_samples, 5))
     assert (importance.pareto_k(log_w) > 1).all()
-    smoothed = functions.smoothed(log_w, jnp.full(5, n_samples))
+    smoothed = functions.smoothed(log_w, jnp.full(5, n_samples))[0]
     assert np.isfinite(smoothed).all()
-
-
-@pytest.mark.parametrize("cuts", [[50], [10, 20], [1, 2, 49]])
-def test_running_sums_agree_with_all_samples_at_once(cuts):
-    running = importance.start_running(4, 3)
-    for part, h in zip(np.split(LOG_W, cuts), np.split(H, cuts), strict=True):
-        if len(part):
-            used = jnp.ones(part.shape, dtype=bool)
-            running = importance.update_running(running, jnp.asarray(part), jnp.asarray(h), used)
-    np.testing.assert_allclose(
-        running.mean(), importance.self_normalised_mean(LOG_W, H), rtol=1e-5
-    )
-    np.testing.assert_allclose(
-        running.standard_error(), importance.standard_error(LOG_W, H), rtol=1e-3
-    )
-    np.testing.assert_allclose(
-        running.effective_sample_size(), importance.effective_sample_size(LOG_W), rtol=1e-4
-    )
-    expected = jax.nn.logsumexp(LOG_W, axis=0) - np.log(50)
-    np.testing.assert_allclose(running.log_mean_weight(), expected, rtol=1e-4)
 
 
 def test_samples_that_do_not_count_leave_paretos_k_as_it_is():
@@ -142,41 +122,22 @@ def test_samples_that_do_not_count_leave_paretos_k_as_it_is():
     np.testing.assert_allclose(with_padding, importance.pareto_k(heavy), rtol=1e-4)
 
 
-def test_running_sums_ignore_samples_that_are_not_used():
-    used = jnp.broadcast_to(jnp.arange(50)[:, None] < 30, (50, 4))
-    running = importance.update_running(
-        importance.start_running(4, 3), LOG_W, jnp.where(used[..., None], H, jnp.nan), used
-    )
-    expected = importance.self_normalised_mean(LOG_W[:30], H[:30])
-    np.testing.assert_allclose(running.mean(), expected, rtol=1e-5)
-    assert np.all(np.asarray(running.count) == 30)
-
-
-def test_running_sums_survive_extreme_weights():
-    log_w = LOG_W + jnp.linspace(-2_000, 2_000, 50)[:, None]
-    running = importance.start_running(4, 3)
-    for i in range(0, 50, 10):
-        used = jnp.ones((10, 4), dtype=bool)
-        running = importance.update_running(running, log_w[i : i + 10], H[i : i + 10], used)
-    np.testing.assert_allclose(running.mean(), H[-1], rtol=1e-4)
-
-
 @pytest.mark.parametrize("df", [2.0, 5.0, 50.0])
 def test_smoothed_weights_agree_with_an_independent_implementation(df):
     # 3 sqrt(900) is whole: they round the length of the tail down, we up, as R's loo does.
     log_w = np.log(np.abs(stats.t.rvs(df, size=(900, 3), random_state=1)) + 1e-3)
-    ours = importance.smoothed(jnp.asarray(log_w, dtype=jnp.float32), jnp.full(3, 900))
+    ours = importance.smoothed(jnp.asarray(log_w, dtype=jnp.float32), jnp.full(3, 900))[0]
     theirs = np.stack([array_stats.psislw(-log_w[:, i], r_eff=1.0)[0] for i in range(3)], axis=1)
     np.testing.assert_allclose(jax.nn.log_softmax(ours, axis=0), theirs, atol=2e-4)
 
 
 def test_smoothing_leaves_equal_weights_and_unused_samples_alone():
     flat = jnp.zeros((100, 2))
-    assert np.array_equal(importance.smoothed(flat, jnp.full(2, 100)), flat)
+    assert np.array_equal(importance.smoothed(flat, jnp.full(2, 100))[0], flat)
     heavy = jnp.asarray(stats.t.rvs(2, size=(200, 1), random_state=2), dtype=jnp.float32)
     padded = jnp.concatenate([heavy, jnp.full((40, 1), -jnp.inf)])
-    alone = importance.smoothed(heavy, jnp.array([200]))
-    with_padding = importance.smoothed(padded, jnp.array([200]))
+    alone = importance.smoothed(heavy, jnp.array([200]))[0]
+    with_padding = importance.smoothed(padded, jnp.array([200]))[0]
     np.testing.assert_allclose(with_padding[:200], alone, rtol=1e-5)
     assert np.isneginf(with_padding[200:]).all()
     assert float(alone.max()) <= float(heavy.max()) + 1e-6

@@ -5,11 +5,13 @@ import pytest
 
 import oracle
 from miwae.errors import DataError, SettingsError
-from miwae.inference import slots
+from miwae.inference import rounds
+from miwae.inference.estimands import Estimand, no_values
 from miwae.inference.imputation import expectation, impute_multiple, impute_single, quantiles
-from miwae.inference.sampling import SamplingSettings
+from miwae.inference.sampling import SamplingSettings, sample_rows
 from miwae.model.build import dense_autoencoder
 from miwae.model.observations import Categorical, Heterogeneous, Normal, Ordinal, Part
+from miwae.row_keys import row_keys
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 40)
@@ -32,8 +34,8 @@ def test_single_imputation_tends_to_the_conditional_mean(single):
     missing = ~OBSERVED
     distance = np.abs(single.x - MEAN)[missing] / single.standard_error[missing]
     assert distance.max() < 5
-    # The stated errors are of the right size; the cells of a row share their codes, so that few of
-    # these distances are independent.
+    # The stated errors are of the right size; the cells of a row share their latent samples, so
+    # that few of these distances are independent.
     assert np.sqrt(np.mean(distance**2)) < 1.5
     assert single.standard_error.max() < 0.1
 
@@ -54,7 +56,7 @@ def test_what_is_stored_in_missing_cells_does_not_matter(single):
     assert np.array_equal(other.x, single.x)
 
 
-def test_rows_are_imputed_alike_in_any_order_and_any_company(single):
+def test_a_row_is_imputed_alike_whatever_the_order_and_the_other_rows(single):
     order = np.random.default_rng(0).permutation(40)
     for rows in (order, order[:17], np.array([5])):
         part = impute_single(WIDE, INCOMPLETE[rows], key=KEY, settings=FIXED)
@@ -67,16 +69,42 @@ def test_memory_changes_nothing(single):
     assert np.array_equal(part.x, single.x)
 
 
-def test_wide_rows_are_decoded_in_parts_with_the_same_result(monkeypatch):
-    monkeypatch.setattr(slots, "DECODED", 16 * 10 * WIDE.generative.observation.n_parameters)
-    assert slots.codes_at_once(WIDE) == 10
-    # A number of codes that no other test has, so that nothing compiled before is used.
+def test_very_wide_rows_are_decoded_in_smaller_groups_with_the_same_result(monkeypatch):
+    width = rounds.BLOCK * WIDE.generative.observation.n_parameters
+    monkeypatch.setattr(rounds, "DECODED", 3 * width)  # two lanes fit, four do not
+    # A number of samples that no other test has, so that nothing compiled before is used.
     settings = SamplingSettings(n_samples=4_680, tolerance=None)
     part = impute_single(WIDE, INCOMPLETE[:16], key=KEY, settings=settings)
-    missing = ~OBSERVED[:16]
-    assert (np.abs(part.x - MEAN[:16])[missing] < 5 * part.standard_error[missing]).all()
-    assert part.standard_error.max() < 0.1
+    monkeypatch.undo()
+    settings = SamplingSettings(n_samples=4_681, tolerance=None)
+    usual = impute_single(WIDE, INCOMPLETE[:16], key=KEY, settings=settings)
+    np.testing.assert_allclose(part.x, usual.x, atol=0.01)  # but for one sample and rounding
     assert (part.report.n_samples[~OBSERVED[:16].all(axis=1)] == 4_680).all()
+
+
+def test_the_rows_of_a_bunch_fit_into_the_memory():
+    settings = SamplingSettings(n_samples=10_000)
+    for n_values in (1, 20, 200, 784, 3_072):
+        n_rows = settings.n_rows_at_once(10_000, n_values)
+        assert n_rows == 1 or n_rows * 4 * 10_080 * (n_values + 1) <= settings.memory
+    assert settings.n_rows_at_once(10_000, 784) == 4
+    assert settings.n_rows_at_once(1, 20) == settings.n_rows_at_once(16, 20) == 16
+    assert settings.n_rows_at_once(17, 20) == 64
+
+
+def test_one_program_serves_any_number_of_rows_and_rounds():
+    traced = []
+
+    def counted(observation, eta, *_):
+        traced.append(eta.shape)
+        return eta[..., :1]
+
+    for n_rows, tolerance in ((1, 1e-6), (16, 1e-6), (7, 0.05), (5, None)):
+        settings = SamplingSettings(n_samples=600, tolerance=tolerance)
+        x, seen = X[:n_rows], OBSERVED[:n_rows]
+        keys = row_keys(KEY, x, seen)
+        sample_rows(WIDE, x, seen, keys, settings, Estimand(counted, 1))
+    assert traced == [(120, 16, 8)]
 
 
 def test_after_the_deadline_each_row_gets_one_block():
@@ -149,6 +177,27 @@ def test_a_row_with_unreliable_weights_goes_on_until_they_are_reliable_or_there_
     assert report.smoothed.any()
 
 
+# At L = 1 and 2 not even each component can have a sample; at 121 the second block is cut.
+@pytest.mark.parametrize("n_samples", [1, 2, 4, 121])
+def test_the_mean_weight_of_a_stratified_mixture_is_unbiased(n_samples):
+    n_copies = 8_000 if n_samples < 100 else 400
+    row, seen = np.repeat(X[[FIRST]], n_copies, axis=0), np.repeat(OBSERVED[[FIRST]], n_copies, 0)
+    sampled = sample_rows(
+        oracle.mixture_autoencoder(MODEL),
+        row,
+        seen,
+        row_keys(KEY, row, seen, tell_duplicates_apart=True),
+        SamplingSettings(n_samples=n_samples, tolerance=None, smooth=False),
+        no_values(),
+    )
+    truth = oracle.log_prob(MODEL, X[[FIRST]], OBSERVED[[FIRST]])[0]
+    ratio = np.exp(sampled.log_mean_weight - truth)
+    error = ratio.std() / np.sqrt(n_copies)
+    assert error < 0.02
+    assert abs(ratio.mean() - 1) < 4 * error
+    assert (sampled.report.n_samples == n_samples).all()
+
+
 def test_no_row_gets_more_samples_than_allowed():
     settings = SamplingSettings(n_samples=130, tolerance=1e-6)  # not a multiple of a block
     report = impute_single(WIDE, INCOMPLETE, key=KEY, settings=settings).report
@@ -175,7 +224,7 @@ def test_multiple_imputations_have_the_conditional_covariance():
         draws = copies[:, i * 300 : (i + 1) * 300].reshape(3_000, 4).astype(np.float64)
         missing = ~OBSERVED[row]
         spread = np.sqrt(np.diag(COVARIANCE[row])[missing])
-        # Ten copies of a row share their codes: 3,000 draws are worth at least 1,000.
+        # Ten copies of a row share their samples: 3,000 draws are worth at least 1,000.
         assert np.all(np.abs(draws.mean(0) - MEAN[row])[missing] < 5 * spread / np.sqrt(1_000))
         expected = COVARIANCE[row][np.ix_(missing, missing)]
         seen = np.cov(draws.T)[np.ix_(missing, missing)]
@@ -216,8 +265,8 @@ def test_the_mean_of_any_function_is_estimated():
         expectation(WIDE, INCOMPLETE, h=jnp.sum, key=KEY)
 
 
-def test_a_function_need_not_exist_where_the_row_has_no_code():
-    # Its missing cell is far above zero, the codes that fill up a block are not.
+def test_a_function_need_not_exist_at_samples_that_do_not_count():
+    # The missing cell is far above zero; the zeros that fill up a buffer are not.
     model = oracle.linear_gaussian(n_features=3, n_latent=1)
     row = np.array([[*(300 * model.loadings[:2, 0] + model.mean[:2]), np.nan]])
     sign = np.sign(model.loadings[2, 0])

@@ -63,7 +63,8 @@ def test_the_encoder_cannot_read_missing_cells():
     def everything(model, x):
         def total(model):
             z = model.propose(x, jnp.asarray(SEEN)).sample(jax.random.key(1), 2)
-            return jnp.sum(z**2) + jnp.sum(model.log_joint(z, x, jnp.asarray(SEEN)))
+            eta = model.generative.decode(z)
+            return jnp.sum(z**2) + jnp.sum(model.log_joint(z, eta, x, jnp.asarray(SEEN)))
 
         return eqx.filter_value_and_grad(total)(model)
 

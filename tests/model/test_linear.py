@@ -231,7 +231,7 @@ def test_before_training_the_weights_are_nearly_uniform_around_the_likelihood(st
     def log_ratio(model):
         proposal = model.propose(x, observed)
         z = proposal.sample(jax.random.key(1), n_samples)
-        return model.log_joint(z, x, observed) - proposal.log_prob(z)
+        return model.log_joint(z, model.generative.decode(z), x, observed) - proposal.log_prob(z)
 
     exact = oracle.log_prob(ORACLE, X[:20], OBSERVED[:20])
     weights = np.exp(np.asarray(log_ratio(model), np.float64) - exact)
@@ -251,7 +251,7 @@ def test_the_core_of_numbers_is_factor_analysis_of_the_rows():
 
 @pytest.mark.parametrize("size", [-1e4, 1e4])
 def test_no_encoder_can_make_the_proposal_overflow(size):
-    """With one code per step, one did: the degrees of freedom went to 1e15, then to NaN."""
+    """With one sample per step, one did: the degrees of freedom went to 1e15, then to NaN."""
     core = FactorAnalysis(jnp.ones((3, 2)), jnp.zeros(3), jnp.ones(3))
     extreme = lambda row: jnp.full((len(row), 6), size).at[:, :2].set(0.0)  # noqa: E731
     amortizer = LinearAmortizer(core, ZeroFill(), extreme)

@@ -236,7 +236,7 @@ N_DRAWS = 20_000
 
 
 def draws(name: str, observed: np.ndarray):
-    """Many draws for one code, as (N, D), with the code's parameters and the row."""
+    """Many draws for one latent sample, as (N, D), with its parameters and the row."""
     observation = OBSERVATIONS[name]()
     eta, x = parameters(observation, seed=1)[:1, :1], possible_rows(name, 1)
     if name == "student_t":
@@ -621,7 +621,7 @@ def test_the_linear_start_of_a_column_that_never_varies_is_finite(name):
         assert np.isfinite(start.offset).all()
 
 
-# The same four columns (normal, count, ordinal, normal) told in three orders.
+# The same four columns (normal, count, ordinal, normal) in three orders.
 ORDERS = {
     "by column": ((Normal(1), (0,)), (Count(1), (1,)), (Ordinal((3,)), (2,)), (Normal(1), (3,))),
     "backwards": ((Normal(1), (3,)), (Ordinal((3,)), (2,)), (Count(1), (1,)), (Normal(1), (0,))),

@@ -22,7 +22,7 @@ from miwae.model.posteriors import (
     NormalPosterior,
     StudentTPosterior,
 )
-from miwae.model.proposals import Mixture
+from miwae.model.proposals import MixtureProposal
 
 EVERY = pytest.mark.parametrize("name", PROPOSALS)
 KEY = jax.random.key(0)
@@ -64,7 +64,7 @@ GRID_ERROR = {"flow": 6e-3}
 
 
 def questions(z):
-    """Bounded, smooth functions of a code; the third needs the dependence of its coordinates."""
+    """Bounded, smooth functions of z; the third needs the dependence of its coordinates."""
     a, b = z[..., 0], z[..., 1]
     return jnp.stack([jnp.tanh(a), jnp.tanh(b), jnp.tanh(a) * jnp.tanh(b), jnp.cos(2 * a + b)], -1)
 
@@ -244,7 +244,7 @@ def test_any_number_of_draws_of_a_mixture_weighs_as_much_as_the_mixture(n_sample
 def test_the_draws_of_a_mixture_take_turns_and_carry_the_share_of_their_component():
     shares = jnp.log(jnp.array([[0.2, 0.8], [0.5, 0.5]]))
     far = [NormalPosterior(1)(jnp.array([[loc, 0.0], [loc, 0.0]])) for loc in (-100.0, 100.0)]
-    mixture = Mixture(tuple(far), shares)
+    mixture = MixtureProposal(tuple(far), shares)
     signs = np.sign(mixture.sample(KEY, 6)[..., 0])
     np.testing.assert_array_equal(signs, np.tile([[-1.0], [1.0]], (3, 2)))
     np.testing.assert_allclose(

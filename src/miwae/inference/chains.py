@@ -1,8 +1,8 @@
 """The Markov chains that the paper discusses in section 3.1, for comparison.
 
-Both alternate between codes and missing cells, and both propose codes from q(z | x) of the
-*completed* row: they are made for models trained on complete data, whose amortizer approximates
-p(z | x).
+Both alternate between latent samples and missing cells, and both propose latent samples from
+q(z | x) of the *completed* row: they are made for models trained on complete data, whose amortizer
+approximates p(z | x).
 """
 
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.arrays import require_at_least
 from miwae.compilation import compiled
 from miwae.errors import SettingsError
+from miwae.inference.weights import draw, log_weights
 from miwae.model.latent import Autoencoder, check_data
 
 __all__ = ["Chain", "gibbs"]
@@ -24,12 +25,15 @@ class Chain(NamedTuple):
     """The visited completions of each row."""
 
     x: Float[np.ndarray, "T N D"]
-    acceptance: Float[np.ndarray, " N"]  # share of accepted codes; 1 for pseudo-Gibbs
+    acceptance: Float[np.ndarray, " N"]  # share of accepted proposals; 1 for pseudo-Gibbs
 
 
 class _Place(NamedTuple):
+    """Where the chain of each row is: a completed row, its latent sample, decoded."""
+
     x: Float[Array, "N D"]
-    z: Float[Array, "N L"]
+    z: Float[Array, "1 N L"]
+    eta: Float[Array, "1 N P"]
     accepted: Float[Array, " N"]
 
 
@@ -42,34 +46,37 @@ def _run(
     n_steps: int,
     scheme: str,
 ) -> tuple[_Place, Float[Array, "T N D"]]:
-    observation = autoencoder.generative.observation
     everything = jnp.ones(x.shape, dtype=bool)
 
-    def fill(z: Float[Array, "N L"], key: Key[Array, ""]) -> Float[Array, "N D"]:
-        eta = autoencoder.generative.decode(z[None])
-        return jnp.where(observed, x, observation.sample(eta, x, observed, key)[0])
-
-    def log_ratio(x: Float[Array, "N D"], z: Float[Array, "N L"]) -> Float[Array, " N"]:
-        """`log p(x, z) - log q(z | x)` of completed rows."""
-        joint = autoencoder.log_joint(z[None], x, everything)
-        return (joint - autoencoder.propose(x, everything).log_prob(z[None]))[0]
+    def complete(eta: Float[Array, "1 N P"], key: Key[Array, ""]) -> Float[Array, "N D"]:
+        drawn = autoencoder.generative.observation.sample(eta, x, observed, key)[0]
+        return jnp.where(observed, x, drawn)
 
     def step(place: _Place, key: Key[Array, ""]) -> tuple[_Place, Float[Array, "N D"]]:
         key_z, key_u, key_x = jax.random.split(key, 3)
-        proposed = autoencoder.propose(place.x, everything).sample(key_z, 1)[0]
+        proposal = autoencoder.propose(place.x, everything)
+        z = proposal.sample(key_z, 1)
+        eta = autoencoder.generative.decode(z)
+
+        def log_ratio(z: Float[Array, "1 N L"], eta: Float[Array, "1 N P"]) -> Float[Array, " N"]:
+            """`log p(x, z) - log q(z | x)` of the completed rows."""
+            return log_weights(autoencoder, proposal.log_prob(z), z, eta, place.x, everything)[0]
+
         if scheme == "pseudo-gibbs":
             accept = jnp.ones(len(x), dtype=bool)
         else:
             log_u = jnp.log(jax.random.uniform(key_u, (len(x),)))
-            accept = log_u < log_ratio(place.x, proposed) - log_ratio(place.x, place.z)
-        z = jnp.where(accept[:, None], proposed, place.z)
-        new = _Place(fill(z, key_x), z, place.accepted + accept)
+            accept = log_u < log_ratio(z, eta) - log_ratio(place.z, place.eta)
+        z = jnp.where(accept[None, :, None], z, place.z)
+        eta = jnp.where(accept[None, :, None], eta, place.eta)
+        new = _Place(complete(eta, key_x), z, eta, place.accepted + accept)
         return new, new.x
 
     key_start, key_run = jax.random.split(key)
     # The paper: "starting with some random imputation"; here, one from the proposal for x_obs.
-    z = autoencoder.propose(x, observed).sample(key_start, 1)[0]
-    start = _Place(fill(z, jax.random.fold_in(key_start, 1)), z, jnp.zeros(len(x)))
+    z, eta, _ = draw(autoencoder, x, observed, key_start, 1)
+    first = complete(eta, jax.random.fold_in(key_start, 1))
+    start = _Place(first, z, eta, jnp.zeros(len(x)))
     return jax.lax.scan(step, start, jax.random.split(key_run, n_steps))
 
 
@@ -84,10 +91,10 @@ def gibbs(
 ) -> Chain:
     """Draw completions of incomplete rows by a Markov chain.
 
-    "pseudo-gibbs" (Rezende et al., 2014) autoencodes again and again: it has the right limit only
-    if q(z | x) is the exact posterior of complete rows. "metropolis-within-gibbs" (Mattei &
-    Frellsen, 2018) accepts a code with the Metropolis-Hastings ratio, and has the right limit
-    always.
+    "pseudo-gibbs" (Rezende et al., 2014) autoencodes repeatedly: it has the right limit only if
+    q(z | x) is the exact posterior of complete rows. "metropolis-within-gibbs" (Mattei & Frellsen,
+    2018) accepts a latent sample with the Metropolis-Hastings ratio and always has the right
+    limit.
 
     Args:
         autoencoder: the model, whose amortizer should be good for *complete* rows.

@@ -1,4 +1,4 @@
-"""Importance sampling as functions of log-weights: no model in sight.
+"""Importance sampling as functions of log-weights, without any model.
 
 Log-weights are unnormalised and have the samples first: (K, B). Adding a constant to those of a
 row changes nothing that is computed here, except `log_mean_weight`, which grows by it.
@@ -9,23 +9,19 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.kernels.threefry import uniform
-from miwae.numerics import features_first
 
 __all__ = [
-    "Running",
     "effective_sample_size",
     "pareto_k",
     "resample",
     "self_normalised_mean",
     "smoothed",
     "standard_error",
-    "start_running",
-    "update_running",
     "weighted_quantile",
+    "weighted_sum",
 ]
 
 
@@ -45,7 +41,12 @@ def self_normalised_mean(
     log_w: Float[Array, "K B"], h: Float[Array, "K B S"]
 ) -> Float[Array, "B S"]:
     """`sum_k w_k h_k` with normalised weights, Eqns. (10) and (12)."""
-    return jnp.sum(jax.nn.softmax(log_w, axis=0)[..., None] * h, axis=0)
+    return weighted_sum(jax.nn.softmax(log_w, axis=0), h)
+
+
+def weighted_sum(w: Float[Array, "K B"], h: Float[Array, "K B S"]) -> Float[Array, "B S"]:
+    """`sum_k w_k h_k`."""
+    return jnp.sum(w[..., None] * h, axis=0)
 
 
 def standard_error(log_w: Float[Array, "K B"], h: Float[Array, "K B S"]) -> Float[Array, "B S"]:
@@ -54,9 +55,8 @@ def standard_error(log_w: Float[Array, "K B"], h: Float[Array, "K B S"]) -> Floa
     `sqrt(sum_k w_k^2 (h_k - mean)^2)`. It is too small where few samples carry the weight: read it
     together with the effective sample size and Pareto's k.
     """
-    w = jax.nn.softmax(log_w, axis=0)[..., None]
-    centred = h - self_normalised_mean(log_w, h)[None]
-    return jnp.sqrt(jnp.sum(w**2 * centred**2, axis=0))
+    w = jax.nn.softmax(log_w, axis=0)
+    return jnp.sqrt(weighted_sum(w**2, (h - weighted_sum(w, h)[None]) ** 2))
 
 
 def resample(
@@ -90,13 +90,14 @@ def weighted_quantile(
     return jnp.take_along_axis(values, place, axis=0)
 
 
-# Of a weight over the tail's cut-off, relative to the largest. Where most of the tail is below,
-# the weights span more than single precision holds, and no shape can be fitted to them.
+# Smallest excess of a weight over the tail's cut-off, relative to the largest weight. Where most
+# of the tail is below, the weights span more than single precision holds, and no shape can be
+# fitted to them.
 SMALLEST_EXCESS = 1e-20
 
 
 def tail_length(n_samples: int) -> int:
-    """How many of the largest of so many weights Pareto's k is fitted to."""
+    """How many of the largest weights Pareto's k is fitted to."""
     return math.ceil(min(n_samples / 5, 3 * math.sqrt(n_samples)))
 
 
@@ -108,15 +109,23 @@ def pareto_k(
     Below 0.5 estimates converge fast, up to 0.7 they can be trusted, above 0.7 they cannot: the
     proposal misses a part of the posterior, and more samples will help only slowly. NaN where
     there are no more than 20 samples; 0 where all weights are equal; infinite where a few samples
-    have all the weight that single precision can tell.
+    have all the weight that single precision can represent.
 
     Args:
         log_w: log-weights, -inf for samples that do not count.
         n_samples: how many do; by default all.
     """
-    keep = tail_length(log_w.shape[0]) + 1
     count = jnp.full(log_w.shape[1], log_w.shape[0]) if n_samples is None else n_samples
-    return _fit_tail(jax.lax.top_k(log_w.T, min(keep, log_w.shape[0]))[0], count).k
+    return _fit_tail(_largest(log_w)[0], count).k
+
+
+def _largest(log_w: Float[Array, "K B"]) -> tuple[Float[Array, "B T"], Int[Array, "B T"]]:
+    """The log-weights of the tail and one more, in descending order, and their places."""
+    n_samples = log_w.shape[0]
+    found = jax.lax.top_k(log_w.T, min(tail_length(n_samples) + 1, n_samples))
+    # Without the barrier XLA moves later slices before its search for the largest and sorts all
+    # samples instead, which takes ten times as long.
+    return jax.lax.optimization_barrier(tuple(found))
 
 
 class _Tail(NamedTuple):
@@ -175,8 +184,12 @@ def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
     return _Tail(k, -estimate / expected[:, 0], relative_cutoff, length, flat)
 
 
-def smoothed(log_w: Float[Array, "K B"], n_samples: Int[Array, " B"]) -> Float[Array, "K B"]:
-    """Pareto smoothed log-weights (Vehtari et al., 2024).
+def smoothed(
+    log_w: Float[Array, "K B"],
+    n_samples: Int[Array, " B"],
+    above: float | Float[Array, ""] = -math.inf,
+) -> tuple[Float[Array, "K B"], Float[Array, " B"]]:
+    """Pareto smoothed log-weights (Vehtari et al., 2024), and Pareto's k of the original ones.
 
     The largest weights of a row are replaced by the quantiles of the Pareto distribution fitted to
     them, no larger than the largest was: a few lucky samples no longer decide everything, at the
@@ -185,109 +198,29 @@ def smoothed(log_w: Float[Array, "K B"], n_samples: Int[Array, " B"]) -> Float[A
     Args:
         log_w: log-weights, -inf for samples that do not count.
         n_samples: how many do.
+        above: rows whose k is not above this stay as they are.
     """
-    keep = min(tail_length(log_w.shape[0]) + 1, log_w.shape[0])
-    top, place = jax.lax.top_k(log_w.T, keep)
+    top, place = _largest(log_w)
     tail = _fit_tail(top, n_samples)
-    rank = jnp.arange(keep, dtype=log_w.dtype)[None, :]
+    chosen = tail.k > above
+
+    def smooth() -> Float[Array, "K B"]:
+        rows = jnp.arange(log_w.shape[1])[:, None]
+        tops = jnp.where(chosen[:, None], _smoothed_tail(top, tail), top)
+        return log_w.T.at[rows, place].set(tops).T
+
+    return jax.lax.cond(jnp.any(chosen), smooth, lambda: log_w), tail.k
+
+
+def _smoothed_tail(top: Float[Array, "B T"], tail: _Tail) -> Float[Array, "B T"]:
+    """The largest log-weights, those inside the tail replaced by quantiles of its fit."""
+    rank = jnp.arange(top.shape[1], dtype=top.dtype)[None, :]
     # The largest weight has rank 0 and so the highest quantile.
-    level = 1 - (rank + 0.5) / tail.length[:, None].astype(log_w.dtype)
+    length = tail.length[:, None].astype(top.dtype)
+    level = 1 - (rank + 0.5) / length
     k = jnp.where(jnp.abs(tail.k) < 1e-3, 1e-3, tail.k)[:, None]
     excess = tail.sigma[:, None] * jnp.expm1(-k * jnp.log1p(-jnp.clip(level, 0.0, 1 - 1e-6))) / k
     quantile = top[:, :1] + jnp.log(jnp.minimum(tail.cutoff[:, None] + excess, 1.0))
-    inside = (rank < tail.length[:, None].astype(log_w.dtype)) & ~tail.flat[:, None]
+    inside = (rank < length) & ~tail.flat[:, None]
     inside &= jnp.isfinite(tail.k)[:, None] & jnp.isfinite(quantile)
-    rows = jnp.arange(log_w.shape[1])[:, None]
-    return log_w.T.at[rows, place].set(jnp.where(inside, quantile, top)).T
-
-
-class Running(NamedTuple):
-    """Sums over the samples seen so far, from which estimates and their errors follow.
-
-    Weights are kept relative to the largest so far, and h relative to a centre near its mean, so
-    that neither overflows nor cancels.
-    """
-
-    count: Int[Array, " B"]
-    log_scale: Float[Array, " B"]
-    w: Float[Array, " B"]
-    w2: Float[Array, " B"]
-    centre: Float[Array, "B S"]
-    wh: Float[Array, "B S"]
-    w2h: Float[Array, "B S"]
-    w2h2: Float[Array, "B S"]
-
-    def mean(self) -> Float[Array, "B S"]:
-        """The self-normalised mean."""
-        return self.centre + self.wh / self.w[:, None]
-
-    def standard_error(self) -> Float[Array, "B S"]:
-        """Of the mean, as `standard_error`."""
-        mean = self.wh / self.w[:, None]
-        squares = self.w2h2 - 2 * mean * self.w2h + mean**2 * self.w2[:, None]
-        return jnp.sqrt(jnp.maximum(squares, 0.0)) / self.w[:, None]
-
-    def effective_sample_size(self) -> Float[Array, " B"]:
-        """As `effective_sample_size`."""
-        return self.w**2 / self.w2
-
-    def log_mean_weight(self) -> Float[Array, " B"]:
-        """`log (1/K) sum w`: the estimate of log p(x_obs)."""
-        return self.log_scale + jnp.log(self.w) - jnp.log(self.count.astype(self.w.dtype))
-
-
-def start_running(n_rows: int, n_statistics: int) -> Running:
-    """Nothing seen yet."""
-
-    # From NumPy: JAX would compile a program for each shape, and give -inf a weak type, which
-    # means a second compilation of whatever the sums go through.
-    def full(value: float, *shape: int) -> Array:
-        return jnp.asarray(np.full((n_rows, *shape), value, np.float32))
-
-    zero, zeros = full(0.0), full(0.0, n_statistics)
-    return Running(
-        count=jnp.asarray(np.zeros(n_rows, np.int32)),
-        log_scale=full(-np.inf),
-        w=zero,
-        w2=zero,
-        centre=zeros,
-        wh=zeros,
-        w2h=zeros,
-        w2h2=zeros,
-    )
-
-
-def update_running(
-    running: Running,
-    log_w: Float[Array, "K B"],
-    h: Float[Array, "K B S"],
-    used: Bool[Array, "K B"],
-) -> Running:
-    """Add samples to the sums; those not `used` count for nothing."""
-    log_w = jnp.where(used, log_w, -jnp.inf)
-    log_scale = jnp.maximum(running.log_scale, jnp.max(log_w, axis=0))
-    # A row with no weight yet has nothing to rescale: exp(-inf - -inf) must be 0, not NaN.
-    safe_scale = jnp.where(jnp.isneginf(log_scale), 0.0, log_scale)
-    old = jnp.exp(running.log_scale - safe_scale)
-    w = jnp.exp(log_w - safe_scale[None])
-    total = jnp.maximum(jnp.sum(w, axis=0), jnp.finfo(w.dtype).tiny)
-    first = (running.count == 0)[:, None]
-    h_first = features_first(h)
-
-    def weighted(weights: Float[Array, "K B"], a: Float[Array, "S K B"]) -> Float[Array, "B S"]:
-        return jnp.sum(weights[None] * a, axis=1).T
-
-    block_mean = weighted(w, jnp.where(used[None], h_first, 0.0)) / total[:, None]
-    centre = jnp.where(first, block_mean, running.centre)
-    centred = jnp.where(used[None], h_first - centre.T[:, None], 0.0)
-    w2 = w * w
-    return Running(
-        count=running.count + jnp.sum(used, axis=0),
-        log_scale=log_scale,
-        w=old * running.w + jnp.sum(w, axis=0),
-        w2=old**2 * running.w2 + jnp.sum(w2, axis=0),
-        centre=centre,
-        wh=old[:, None] * running.wh + weighted(w, centred),
-        w2h=old[:, None] ** 2 * running.w2h + weighted(w2, centred),
-        w2h2=old[:, None] ** 2 * running.w2h2 + weighted(w2, centred**2),
-    )
+    return jnp.where(inside, quantile, top)

@@ -13,10 +13,14 @@ from jaxtyping import Array, Bool, Float, Key, UInt32
 
 from miwae.arrays import require_at_least
 from miwae.errors import SettingsError
-from miwae.inference import products
-from miwae.inference.products import DrawnStatistic, Draws, WeightedMeans, closed_form
+from miwae.inference.estimands import (
+    completed_rows,
+    conditional_mean,
+    expectation_of,
+    row_quantiles,
+)
+from miwae.inference.rounds import BLOCK
 from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
-from miwae.inference.slots import BLOCK
 from miwae.model.latent import Autoencoder, check_data
 from miwae.model.observations import AbstractObservation
 from miwae.numerics import by_blocks
@@ -33,6 +37,10 @@ __all__ = [
     "point_of",
     "quantiles",
 ]
+
+
+# Effective sample size that a row needs before it is resampled.
+LEAST_FOR_DRAWS = 100.0
 
 
 class SingleImputation(NamedTuple):
@@ -76,8 +84,8 @@ def impute_single(
         key: a threefry key; the random numbers of a row follow from it and from the row's content.
         settings: how long to sample.
         scale: unit of the tolerance for each statistic; by default 1, for standardised data.
-        callback: told how many rows are finished, and of how many.
-        deadline: by `time.monotonic()`; after it no row gets more than the block it is at.
+        callback: called with the number of finished rows and of all rows.
+        deadline: by `time.monotonic()`; after it no row gets more than one more round.
     """
     values, seen = check_data(autoencoder, x, observed)
     observation = autoencoder.generative.observation
@@ -93,17 +101,12 @@ def impute_single(
             part_seen,
             row_keys(key, part, part_seen),
             settings or SamplingSettings(),
-            product=WeightedMeans(closed_form),
-            only_smoothed=True,
+            conditional_mean(observation),
             scale=scale,
             callback=callback,
             deadline=deadline,
         )
         report = sampled.report
-        if sampled.product is not None:
-            sampled.mean[report.smoothed] = sampled.product.mean[report.smoothed]
-            own_error = sampled.product.standard_error[report.smoothed]
-            sampled.standard_error[report.smoothed] = own_error
         mean[needed] = np.where(is_known[needed], known[needed], sampled.mean)
         error[needed] = np.where(is_known[needed], 0.0, sampled.standard_error)
     imputed = point_of(observation, mean)
@@ -157,8 +160,8 @@ def expectation(
         observed: True where a cell was seen.
         h: a JAX function from a complete row (D,) to a vector (S,).
         key: a threefry key.
-        settings: how long to sample; the tolerance is that of the imputations, not of h.
-        callback: told how many rows are finished, and of how many.
+        settings: how long to sample; the tolerance is in the units of h.
+        callback: called with the number of finished rows and of all rows.
     """
     values, seen = check_data(autoencoder, x, observed)
     shape = jax.eval_shape(h, jax.ShapeDtypeStruct((values.shape[1],), jnp.float32)).shape
@@ -171,10 +174,10 @@ def expectation(
         seen,
         row_keys(key, values, seen),
         settings or SamplingSettings(),
-        product=WeightedMeans(DrawnStatistic(h)),
+        expectation_of(h, shape[0]),
         callback=callback,
     )
-    return Expectation(sampled.product.mean, sampled.product.standard_error, sampled.report)
+    return Expectation(sampled.mean, sampled.standard_error, sampled.report)
 
 
 class MultipleImputation(NamedTuple):
@@ -193,14 +196,14 @@ def impute_multiple(
     key: Key[Array, ""] | None = None,
     keys: UInt32[np.ndarray, "N 2"] | None = None,
     settings: SamplingSettings | None = None,
-    scale: Float[np.ndarray, " S"] | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
 ) -> MultipleImputation:
     """Draw M completed copies from `p(x_mis | x_obs)` by sampling importance resampling.
 
-    Identical rows get independent draws. Sampling goes on until the effective sample size is also
-    ten times M, so that copies are nearly independent, or L is reached.
+    Identical rows get independent draws. A row has enough latent samples when its effective sample
+    size is ten times M, so that copies are nearly independent, and at least 100, since the bias of
+    resampling is of the order of its inverse; the tolerance of the settings is for means only.
 
     Args:
         autoencoder: the model.
@@ -211,9 +214,8 @@ def impute_multiple(
         keys: those keys themselves, for a caller who passes rows in several chunks, from
             `row_keys(key, ..., tell_duplicates_apart=True)` of all of them.
         settings: how long to sample.
-        scale: unit of the tolerance for each statistic; by default 1, for standardised data.
-        callback: told how many rows are finished, and of how many.
-        deadline: by `time.monotonic()`; after it no row gets more than the block it is at.
+        callback: called with the number of finished rows and of all rows.
+        deadline: by `time.monotonic()`; after it no row gets more than one more round.
     """
     require_at_least(1, n_imputations=n_imputations)
     values, seen = check_data(autoencoder, x, observed)
@@ -224,20 +226,20 @@ def impute_multiple(
         part, part_seen = values[needed], seen[needed]
         own = _draw_keys(key, keys, values, seen)[needed]
         settings = settings or SamplingSettings()
-        enough = max(settings.min_ess, 10.0 * n_imputations)
+        enough = max(settings.min_ess, 10.0 * n_imputations, LEAST_FOR_DRAWS)
+        tolerance = None if settings.tolerance is None else np.inf
         sampled = sample_rows(
             autoencoder,
             part,
             part_seen,
             own,
-            dataclasses.replace(settings, min_ess=enough),
-            product=Draws(n_imputations),
-            scale=scale,
+            dataclasses.replace(settings, min_ess=enough, tolerance=tolerance),
+            completed_rows(autoencoder.generative.observation, n_imputations),
             callback=callback,
             deadline=deadline,
         )
         report = sampled.report
-        drawn = np.moveaxis(sampled.product, 1, 0)
+        drawn = np.moveaxis(sampled.summary, 1, 0)
         copies[:, needed] = np.where(part_seen[None], part[None], drawn)
     return MultipleImputation(copies, _spread_report(needed, report))
 
@@ -281,10 +283,10 @@ def quantiles(
         observed: True where a cell was seen.
         levels: such as `(0.05, 0.95)`.
         key: a threefry key.
-        settings: how long to sample; by default 1,200 codes for every row, and at least so many
-            are needed for the tails.
-        callback: told how many rows are finished, and of how many.
-        deadline: by `time.monotonic()`; after it no row gets more than the block it is at.
+        settings: how long to sample; by default 1,200 latent samples for every row. Fewer are not
+            enough for the tails.
+        callback: called with the number of finished rows and of all rows.
+        deadline: by `time.monotonic()`; after it no row gets more than one more round.
     """
     if not levels or not all(0 < level < 1 for level in levels):
         raise SettingsError(f"levels must lie strictly between 0 and 1, not {levels}")
@@ -296,9 +298,9 @@ def quantiles(
         seen,
         row_keys(key, values, seen),
         settings,
-        product=products.Quantiles(tuple(levels)),
+        row_quantiles(autoencoder.generative.observation, tuple(levels)),
         callback=callback,
         deadline=deadline,
     )
-    cells = np.moveaxis(sampled.product, 1, 0)
+    cells = np.moveaxis(sampled.summary, 1, 0)
     return Quantiles(np.where(seen[None], values[None], cells), sampled.report)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from miwae.inference.estimands import no_values
 from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model.latent import Autoencoder, check_data
 from miwae.row_keys import row_keys
@@ -33,8 +34,8 @@ def log_likelihood(
 ) -> LogLikelihood:
     """`log (1/S) sum_s w_s` for each row: Eqn. (2) by importance sampling.
 
-    On data that the amortizer was not trained on its proposals may be poor, and the estimate low:
-    refit the amortizer on them first, with `miwae.training.refit_amortizer`, as the paper does.
+    On data that the amortizer was not trained on, its proposals may be poor and the estimate too
+    low: refit the amortizer on them first (`miwae.training.refit_amortizer`), as the paper does.
 
     Args:
         autoencoder: the model.
@@ -42,8 +43,8 @@ def log_likelihood(
         observed: True where a cell was seen.
         key: a threefry key.
         n_samples: S.
-        memory: bytes that a round of sampling may use, roughly.
-        callback: told how many rows are finished, and of how many.
+        memory: bytes for the samples that are held at once, roughly.
+        callback: called with the number of finished rows and of all rows.
     """
     values, seen = check_data(autoencoder, x, observed)
     sampled = sample_rows(
@@ -52,6 +53,7 @@ def log_likelihood(
         seen,
         row_keys(key, values, seen),
         SamplingSettings(n_samples=n_samples, tolerance=None, smooth=False, memory=memory),
+        no_values(),
         callback=callback,
     )
     report = sampled.report

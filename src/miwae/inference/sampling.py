@@ -1,11 +1,8 @@
 """The engine of imputation: sample each row until it has enough, in bounded memory.
 
-A fixed number of slots holds the rows that are being sampled. In each round every slot draws a
-block of codes for its row; a row that has enough is used and gives its slot to the next one in the
-queue. All rounds have the same shapes, so there is one compilation, whatever the codes are used
-for. What is computed for a row depends on its own content and key, not on its place or its
-neighbours, and it is computed in groups of fixed size, so that not even its rounding depends on
-how many rows there are.
+Rows are sampled in bunches. In the first round each row of a bunch gets one block of latent
+samples; each further round doubles the samples of the rows that do not have enough. The shapes are
+the same in all rounds, so each program is compiled once.
 """
 
 import time
@@ -20,50 +17,40 @@ from jaxtyping import Bool, Float, Int, PyTree, UInt32
 
 from miwae.arrays import require_at_least
 from miwae.errors import DataError, SettingsError
-from miwae.inference.importance import Running, start_running
-from miwae.inference.slots import (
+from miwae.inference.estimands import Estimand, conditional_mean
+from miwae.inference.rounds import (
     BLOCK,
-    GROUP,
-    Codes,
+    UNRELIABLE,
     Estimates,
-    Patience,
+    Round,
     Rows,
-    Slots,
-    advance,
+    Samples,
+    draw_blocks,
     estimate,
-    refill,
-    use_codes,
 )
 from miwae.model.latent import Autoencoder
 
-__all__ = [
-    "UNRELIABLE",
-    "RowReport",
-    "Sampled",
-    "SamplingSettings",
-    "compile_sampling",
-    "sample_rows",
-]
+__all__ = ["RowReport", "Sampled", "SamplingSettings", "compile_sampling", "sample_rows"]
 
-# Rows at once: many share the cost of looking at the results, and each number of slots is compiled
-# anew, so there are few to choose from.
-SLOTS = (16, 64, 256)
-
-UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
+# Rows of a bunch. Each size is compiled anew, so there are few to choose from; less than the usual
+# smallest only where memory does not allow more.
+SIZES = (1, 4, 16, 64, 256)
+SMALLEST = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingSettings:
-    """How many codes to draw for a row, and how much memory to use.
+    """How many latent samples to draw for a row, and how much memory to use.
 
     Attributes:
-        n_samples: L, the most codes drawn for a row.
-        tolerance: a row has enough when the Monte Carlo standard error of each of its missing
-            statistics is below this (in their own units: 0.02 is little on standardised data) and
-            its effective sample size is at least `min_ess`. None draws L codes for every row.
+        n_samples: L, the most latent samples drawn for a row.
+        tolerance: a row has enough when the Monte Carlo standard error of each of its estimates is
+            below this (in their own units: 0.02 is little on standardised data) and its effective
+            sample size is at least `min_ess`. None draws L samples for every row.
         min_ess: see `tolerance`; below, a standard error cannot be trusted.
-        smooth: smooth the weights of rows with Pareto's k above 0.7.
-        memory: bytes that a round may use, roughly.
+        smooth: draw more samples for rows with Pareto's k above 0.7, and smooth the weights of
+            those for which it stays above.
+        memory: bytes for the samples that are held at once, roughly.
     """
 
     n_samples: int = 10_000
@@ -79,13 +66,14 @@ class SamplingSettings:
 
     @property
     def room(self) -> int:
-        """Whole blocks for all codes of a row."""
-        return -(-self.n_samples // BLOCK) * BLOCK
+        """R, whole blocks for all samples of a row."""
+        return _n_blocks(self.n_samples) * BLOCK
 
-    def n_slots(self, n_rows: int, floats_per_row: int) -> int:
-        """Rows at once: as many as there are, or as fit into the memory."""
-        fitting = [n for n in SLOTS if 4 * floats_per_row * n <= self.memory] or [SLOTS[0]]
-        return next((n for n in fitting if n >= n_rows), fitting[-1])
+    def n_rows_at_once(self, n_rows: int, n_values: int) -> int:
+        """Rows of a bunch: as many as there are, or as fit into the memory."""
+        bytes_per_row = 4 * self.room * (n_values + 1)
+        fitting = [n for n in SIZES if n * bytes_per_row <= self.memory] or [1]
+        return next((n for n in fitting if n >= max(n_rows, SMALLEST)), fitting[-1])
 
 
 class RowReport(NamedTuple):
@@ -107,80 +95,41 @@ class RowReport(NamedTuple):
 class Sampled(NamedTuple):
     """What is known of each row after sampling."""
 
-    mean: Float[np.ndarray, "N S"]  # of the statistics, given the observed cells
-    standard_error: Float[np.ndarray, "N S"]  # of the mean: Monte Carlo error, not uncertainty
+    mean: Float[np.ndarray, "N V"]  # of the estimand, given the observed cells
+    standard_error: Float[np.ndarray, "N V"]  # of the mean: Monte Carlo error, not uncertainty
     log_mean_weight: Float[np.ndarray, " N"]  # the estimate of log p(x_obs)
-    product: PyTree  # what was made of the codes, rows first; None where nothing was
+    summary: PyTree  # that of the estimand, rows first; None where it has none
     report: RowReport
 
 
-class _Finished:
-    """What is known of finished rows, filled in as they finish."""
-
-    def __init__(self, n_rows: int, n_statistics: int) -> None:
-        zeros = lambda *shape: np.zeros((n_rows, *shape), dtype=np.float32)  # noqa: E731
-        self.sampled = Sampled(
-            zeros(n_statistics), zeros(n_statistics), zeros(), None, RowReport.empty(n_rows)
-        )
-        self.product: PyTree = None
-        self.count = 0
-
-    def add(
-        self, rows: np.ndarray, places: np.ndarray, estimates: Estimates, *, smooth: bool
-    ) -> None:
-        """Take in some rows of a group."""
-        report = self.sampled.report
-        for into, out in zip((*self.sampled[:3], *report[:3]), estimates, strict=True):
-            into[rows] = np.asarray(out)[places]
-        report.smoothed[rows] = smooth & (report.pareto_k[rows] > UNRELIABLE)
-        self.count += len(rows)
-
-    def add_product(self, rows: np.ndarray, places: np.ndarray, product: PyTree) -> None:
-        n_rows = len(self.sampled.report.n_samples)
-        if self.product is None:
-            zeros = lambda a: np.zeros((n_rows, *a.shape[1:]), a.dtype)  # noqa: E731
-            self.product = jax.tree.map(zeros, product)
-        for into, out in zip(jax.tree.leaves(self.product), jax.tree.leaves(product), strict=True):
-            into[rows] = np.asarray(out)[places]
+def _n_blocks(n_samples: int) -> int:
+    return -(-n_samples // BLOCK)
 
 
-def _fresh(
-    x: np.ndarray,
-    observed: np.ndarray,
-    keys: UInt32[np.ndarray, "N 2"],
-    held: np.ndarray,
-    empty: Running,
-) -> Rows:
-    at_least = jnp.asarray(np.zeros(len(held), dtype=np.int32))
-    own_keys = jax.random.wrap_key_data(jnp.asarray(keys[held]), impl="threefry2x32")
-    return Rows(jnp.asarray(x[held]), jnp.asarray(observed[held]), own_keys, empty, at_least)
+def _empty(settings: SamplingSettings, n_rows: int, n_values: int) -> Samples:
+    room = settings.room
+    return Samples(jnp.zeros((room, n_rows)), jnp.zeros((room, n_rows, n_values)))
 
 
-def _start(
-    autoencoder: Autoencoder,
+def _bunch(
     x: Float[np.ndarray, "N D"],
     observed: Bool[np.ndarray, "N D"],
     keys: UInt32[np.ndarray, "N 2"],
-    settings: SamplingSettings,
-    scale: Float[np.ndarray, " S"] | None,
-) -> tuple[Slots, Patience]:
-    """Slots in which no row has been sampled yet, and when a row will have enough."""
-    n_statistics = autoencoder.generative.observation.n_statistics
-    n_latent = autoencoder.generative.prior.n_latent
-    # Codes with their weights, the sums of each statistic, and the row itself; old and new.
-    room = settings.room + BLOCK
-    floats = 2 * (room * (n_latent + 1) + 5 * n_statistics + 2 * x.shape[1])
-    n_slots = settings.n_slots(len(x), floats)
-    empty = start_running(n_slots, n_statistics)
-    slots = Slots(
-        _fresh(x, observed, keys, np.zeros(n_slots, dtype=int), empty),
-        jnp.asarray(np.zeros((n_slots, room, n_latent), dtype=np.float32)),
-        jnp.asarray(np.zeros((n_slots, room), dtype=np.float32)),
-    )
-    unit = np.ones(n_statistics) if scale is None else scale
-    tolerance = -1.0 if settings.tolerance is None else settings.tolerance
-    limits = (jnp.asarray(tolerance), jnp.asarray(settings.min_ess))
-    return slots, Patience(jnp.asarray(unit, dtype=jnp.float32), *limits)
+    size: int,
+) -> Rows:
+    """Some rows, filled up to the size of a bunch."""
+    chosen = np.minimum(np.arange(size), len(x) - 1)
+    key = jax.random.wrap_key_data(jnp.asarray(keys[chosen]), impl="threefry2x32")
+    return Rows(jnp.asarray(x[chosen]), jnp.asarray(observed[chosen]), key)
+
+
+def _round(
+    active: Int[np.ndarray, " A"], size: int, first: int, last: int, n_samples: int
+) -> Round:
+    order = np.zeros(size, dtype=np.int32)
+    order[: len(active)] = active
+    numbers = (len(active), first, last, n_samples)
+    return Round(jnp.asarray(order), *(jnp.asarray(np.int32(n)) for n in numbers))
 
 
 def compile_sampling(
@@ -190,20 +139,17 @@ def compile_sampling(
     keys: UInt32[np.ndarray, "N 2"],
     settings: SamplingSettings,
 ) -> None:
-    """Compile what `sample_rows` will need for so many rows, without sampling any.
+    """Compile what the conditional means of so many rows need, without sampling any.
 
     The values of the model do not matter, only its shapes: this can be done before or while it is
-    trained. What makes something of the codes is left out: for means, only rows whose weights have
-    to be smoothed need it.
+    trained.
     """
-    slots, patience = _start(autoencoder, x, observed, keys, settings, None)
-    n_slots = len(slots.rows.x)
-    none = jnp.asarray(np.zeros(n_slots, dtype=bool))
-    slots = slots._replace(rows=refill(slots.rows, slots.rows, none))
-    n_samples = settings.n_samples
-    slots, _ = advance(slots, autoencoder, n_samples, patience, none, jnp.asarray(0))
-    chosen = jnp.asarray(np.zeros(GROUP, dtype=int))
-    estimate(slots, chosen)
+    estimand = conditional_mean(autoencoder.generative.observation)
+    size = settings.n_rows_at_once(len(x), estimand.n_values)
+    rows, samples = _bunch(x, observed, keys, size), _empty(settings, size, estimand.n_values)
+    nothing = _round(np.zeros(0, dtype=int), size, 0, 1, 1)
+    samples = draw_blocks((autoencoder, estimand, rows, nothing), samples)
+    estimate(estimand, rows, nothing, samples, jnp.asarray(settings.smooth))
 
 
 def sample_rows(
@@ -212,14 +158,13 @@ def sample_rows(
     observed: Bool[np.ndarray, "N D"],
     keys: UInt32[np.ndarray, "N 2"],
     settings: SamplingSettings,
+    estimand: Estimand,
     *,
-    product: Callable[[Codes], PyTree] | None = None,
-    only_smoothed: bool = False,
-    scale: Float[np.ndarray, " S"] | None = None,
+    scale: Float[np.ndarray, " V"] | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
 ) -> Sampled:
-    """Sample all rows, and make something of the codes of each.
+    """Sample all rows until each has enough.
 
     Args:
         autoencoder: the model.
@@ -227,97 +172,82 @@ def sample_rows(
         observed: True where a cell was seen.
         keys: the words of a key for each row, from `row_keys`.
         settings: how long to sample.
-        product: a function of the codes of a group of rows; its leaves have the rows first.
-        only_smoothed: use it only for rows whose weights are smoothed.
-        scale: unit of the tolerance for each statistic; by default 1.
-        callback: told how many rows are finished, and of how many.
-        deadline: by `time.monotonic()`; after it no row gets more than the block it is at.
+        estimand: what is computed from the latent samples.
+        scale: unit of the tolerance for each value of the estimand; by default 1.
+        callback: called with the number of finished rows and of all rows.
+        deadline: by `time.monotonic()`; after it no row gets more than one more round.
     """
-    n_rows = len(x)
-    if n_rows == 0:
+    if len(x) == 0:
         raise DataError("x has no rows")
-    slots, patience = _start(autoencoder, x, observed, keys, settings, scale)
-    none_left = patience._replace(tolerance=jnp.asarray(np.inf), min_ess=jnp.asarray(0.0))
-    empty = slots.rows.running
-    n_slots = len(slots.rows.x)
-    waiting = np.arange(n_rows)
-    in_slot = np.full(n_slots, -1)  # which row a slot holds
-    finished = _Finished(n_rows, empty.centre.shape[1])
-    while finished.count < n_rows:
-        free = np.flatnonzero(in_slot < 0)
-        entering, waiting = waiting[: len(free)], waiting[len(free) :]
-        if len(entering):
-            into = free[: len(entering)]
-            in_slot[into] = entering
-            held = np.maximum(in_slot, 0)  # an empty slot repeats a row that nobody reads
-            fresh = _fresh(x, observed, keys, held, empty)
-            new = np.isin(np.arange(n_slots), into)
-            slots = slots._replace(rows=refill(slots.rows, fresh, jnp.asarray(new)))
-        active = in_slot >= 0
-        # Rows that have enough wait for a few others, to be looked at together.
-        wanted = min(int(active.sum()), max(1, n_slots // GROUP))
-        late = deadline is not None and time.monotonic() > deadline
-        slots, enough = advance(
-            slots,
-            autoencoder,
-            settings.n_samples,
-            none_left if late else patience,
-            jnp.asarray(active),
-            jnp.asarray(wanted),
-        )
-        done = np.flatnonzero(np.asarray(enough) & active)
-        at_least = np.array(slots.rows.at_least)
-        for first in range(0, len(done), GROUP):
-            places = done[first : first + GROUP]
-            at_least[places] = _finish(
-                finished,
-                slots,
-                autoencoder,
-                places,
-                in_slot[places],
-                settings,
-                product,
-                only_smoothed=only_smoothed,
-                late=late,
-            )
-            in_slot[places[at_least[places] == 0]] = -1
-        slots = slots._replace(rows=slots.rows._replace(at_least=jnp.asarray(at_least)))
-        if callback is not None:
-            callback(finished.count, n_rows)
-    return finished.sampled._replace(product=finished.product)
+    size = settings.n_rows_at_once(len(x), estimand.n_values)
+    samples = _empty(settings, size, estimand.n_values)
+    limits = _Limits(settings, 1.0 if scale is None else scale, deadline)
+    whole: Estimates | None = None
+    counts = np.zeros(len(x), dtype=np.int64)
+    for first in range(0, len(x), size):
+        part = slice(first, first + size)
+        rows = _bunch(x[part], observed[part], keys[part], size)
+        active = np.arange(len(x[part]))
+        for before, count in limits.rounds():
+            now = _round(active, size, _n_blocks(before), _n_blocks(count), count)
+            samples = draw_blocks((autoencoder, estimand, rows, now), samples)
+            found = estimate(estimand, rows, now, samples, jnp.asarray(settings.smooth))
+            found = jax.tree.map(lambda a, active=active: np.asarray(a)[active], found)
+            enough = limits.enough(found, count)
+            whole = _stored(whole, len(x), first + active[enough], found, enough)
+            counts[first + active[enough]] = count
+            active = active[~enough]
+            if callback is not None:
+                callback(int((counts > 0).sum()), len(x))
+            if not len(active):
+                break
+    assert whole is not None  # there are rows, and the last round finishes all
+    mean, error, log_mean, ess, k = (np.asarray(a) for a in whole[:-1])
+    report = RowReport(counts, ess, k, settings.smooth & (k > UNRELIABLE))
+    return Sampled(mean, error, log_mean, whole.summary, report)
 
 
-def _finish(
-    finished: _Finished,
-    slots: Slots,
-    autoencoder: Autoencoder,
-    places: np.ndarray,
-    rows: np.ndarray,
-    settings: SamplingSettings,
-    product: Callable[[Codes], PyTree] | None,
-    *,
-    only_smoothed: bool,
-    late: bool,
-) -> Int[np.ndarray, " G"]:
-    """Use the codes of a group of finished rows, padded to the size of a group.
+def _stored(
+    whole: Estimates | None,
+    n_rows: int,
+    rows: Int[np.ndarray, " E"],
+    found: Estimates,
+    enough: Bool[np.ndarray, " A"],
+) -> Estimates:
+    """The estimates of all rows, with those of finished rows filled in."""
+    zeros = lambda a: np.zeros((n_rows, *a.shape[1:]), a.dtype)  # noqa: E731
+    into = jax.tree.map(zeros, found) if whole is None else whole
+    for a, b in zip(jax.tree.leaves(into), jax.tree.leaves(found), strict=True):
+        a[rows] = b[enough]
+    return into
 
-    Returns:
-        For rows that have to go on after all, since their weights are unreliable and they may have
-        more codes: twice as many as they have, after which they are looked at again. Zero for the
-        others.
-    """
-    chosen = jnp.asarray(np.resize(places, GROUP))
-    estimates = estimate(slots, chosen)
-    unreliable = np.asarray(estimates.pareto_k)[: len(rows)] > UNRELIABLE
-    unreliable &= settings.smooth
-    count = np.asarray(estimates.count)[: len(rows)]
-    unfinished = unreliable & (count < settings.n_samples)
-    unfinished &= settings.tolerance is not None and not late
-    ready = np.flatnonzero(~unfinished)
-    finished.add(rows[ready], ready, estimates, smooth=settings.smooth)
-    wanted = np.flatnonzero(~unfinished & (unreliable | (not only_smoothed)))
-    if product is not None and len(wanted):
-        padded = jnp.asarray(np.resize(unreliable, GROUP))
-        result = use_codes(slots, autoencoder, product, chosen, padded)
-        finished.add_product(rows[wanted], wanted, result)
-    return np.where(unfinished, 2 * count, 0)
+
+class _Limits(NamedTuple):
+    """When a row has enough samples."""
+
+    settings: SamplingSettings
+    scale: Float[np.ndarray, " V"] | float
+    deadline: float | None
+
+    def rounds(self) -> list[tuple[int, int]]:
+        """How many samples a row has before each round and after it."""
+        most = self.settings.n_samples
+        if self.settings.tolerance is None and self.deadline is None:
+            return [(0, most)]
+        counts = [0, min(BLOCK, most)]
+        while counts[-1] < most:
+            counts.append(min(2 * counts[-1], most))
+        return list(zip(counts[:-1], counts[1:], strict=True))
+
+    def enough(self, found: Estimates, count: int) -> Bool[np.ndarray, " A"]:
+        """Which rows need no further round."""
+        settings = self.settings
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        if late or count >= settings.n_samples:
+            return np.ones(len(found.mean), dtype=bool)
+        if settings.tolerance is None:
+            return np.zeros(len(found.mean), dtype=bool)
+        _, error, _, ess, k = (np.asarray(a) for a in found[:-1])
+        precise = (error <= settings.tolerance * self.scale).all(axis=1)
+        unreliable = settings.smooth & (k > UNRELIABLE)
+        return precise & (ess >= settings.min_ess) & ~unreliable

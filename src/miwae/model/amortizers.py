@@ -10,15 +10,15 @@ from jaxtyping import Array, Bool, Float
 
 from miwae.model.fill import AbstractFill
 from miwae.model.linear import FactorAnalysis
-from miwae.model.matching import applied, require_width
 from miwae.model.posteriors import AbstractPosterior
-from miwae.model.proposals import AbstractProposal, AffineStudentT
+from miwae.model.proposals import AbstractProposal, LinearProposal
+from miwae.model.widths import applied, require_width
 
 __all__ = ["AbstractAmortizer", "Amortizer", "LinearAmortizer"]
 
 
 # Limits of what an encoder makes of the core's posterior: it may be a thousand times narrower or
-# wider, and its tails those of a normal distribution. Beyond, with few codes, float32 overflows.
+# wider, and its tails those of a normal distribution. Beyond, with few samples, float32 overflows.
 MOST_WIDENING = 7.0
 LIGHTEST_TAIL = 5.0  # about 900 degrees of freedom
 
@@ -87,7 +87,7 @@ class LinearAmortizer(AbstractAmortizer):
         gamma = jnp.clip(gamma, -MOST_WIDENING, MOST_WIDENING)
         tail = jnp.minimum(tail, LIGHTEST_TAIL)
         df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
-        return AffineStudentT(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
+        return LinearProposal(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
 
 
 def _filled(

@@ -38,11 +38,11 @@ __all__ = [
 
 
 def _require_dimension(n_latent: int, **parts: AbstractPrior | AbstractPosterior | None) -> None:
-    """Refuse a prior or a posterior of codes of another dimension, by name."""
+    """Refuse a prior or a posterior with another number of latent variables, by name."""
     for name, part in parts.items():
         if part is not None and part.n_latent != n_latent:
             raise SettingsError(
-                f"the {name} has codes of dimension {part.n_latent}, but n_latent is {n_latent}"
+                f"the {name} has {part.n_latent} latent variables, but n_latent is {n_latent}"
             )
 
 
@@ -64,7 +64,7 @@ def dense_autoencoder(
 
     Args:
         observation: the observation model.
-        n_latent: dimension of the code.
+        n_latent: number of latent variables.
         n_hidden: units per hidden layer.
         n_layers: hidden layers of encoder and of decoder.
         activation: "tanh", "relu" or "silu".
@@ -122,9 +122,9 @@ def convolutional_autoencoder(
         observation: the observation model of the pixels, each with the same parameters:
             `Bernoulli(784)`, `Normal(3 * 32 * 32)`.
         shape: height, width and, if there are several, channels: the pixels of a row in C order.
-        n_latent: dimension of the code.
+        n_latent: number of latent variables.
         maps: feature maps of the stages, from the image inwards; each halves height and width.
-        n_hidden: units of the dense layers between the last stage and the code.
+        n_hidden: units of the dense layers between the last stage and the latent variables.
         activation: "silu", "relu" or "tanh".
         prior: by default standard normal.
         posterior: by default a product of normal distributions.
@@ -161,14 +161,14 @@ def recurrent_autoencoder(
     indicator: bool = True,
     key: Key[Array, ""],
 ) -> Autoencoder:
-    """Recurrent encoder and decoder for sequences, with one code for a sequence.
+    """Recurrent encoder and decoder for sequences, with one latent sample for a sequence.
 
     Args:
         observation: the observation model of all steps' features, each with the same parameters:
             `Normal(n_steps * n_features)`. A row holds one step after the other; what comes after
             the end of a shorter sequence was not observed.
         n_steps: the longest length.
-        n_latent: dimension of the code.
+        n_latent: number of latent variables.
         n_hidden: units of the recurrent layers.
         prior: by default standard normal.
         posterior: by default a product of Student-t distributions.

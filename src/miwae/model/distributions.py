@@ -8,10 +8,10 @@ from numpyro.distributions import constraints
 
 from miwae.kernels.student_t import standard_student_t, student_t_log_prob
 
-__all__ = ["PointMasses", "StudentT"]
+__all__ = ["PointMasses", "StudentTDistribution"]
 
 
-class StudentT(dist.Distribution):
+class StudentTDistribution(dist.Distribution):
     """Student-t distribution with `df > 2`, in NumPyro's vocabulary."""
 
     arg_constraints = {
@@ -99,17 +99,17 @@ class PointMasses(dist.Distribution):
         """One of the values."""
         assert key is not None
         shape = (*sample_shape, *self.batch_shape)
-        codes = jax.random.categorical(key, self.logits, axis=0, shape=shape)
+        chosen = jax.random.categorical(key, self.logits, axis=0, shape=shape)
         values = jnp.broadcast_to(self.values, self.logits.shape)
-        return jnp.sum(jnp.where(self._hit(codes), _lifted(values, len(shape)), 0.0), axis=0)
+        return jnp.sum(jnp.where(self._hit(chosen), _lifted(values, len(shape)), 0.0), axis=0)
 
     def log_prob(
         self, value: Float[Array, "..."], intermediates: None = None
     ) -> Float[Array, "..."]:
         """Log-probability of the value that is nearest to a number."""
-        codes = jnp.argmin(jnp.abs(_lifted(self.values, value.ndim) - value[None]), axis=0)
+        chosen = jnp.argmin(jnp.abs(_lifted(self.values, value.ndim) - value[None]), axis=0)
         table = _lifted(self.log_probabilities, max(value.ndim, len(self.batch_shape)))
-        return jnp.sum(jnp.where(self._hit(codes), table, 0.0), axis=0)
+        return jnp.sum(jnp.where(self._hit(chosen), table, 0.0), axis=0)
 
     @property
     def mean(self) -> Float[Array, "..."]:
@@ -122,9 +122,9 @@ class PointMasses(dist.Distribution):
         probability = jnp.exp(self.log_probabilities)
         return jnp.sum(probability * (self.values - self.mean[None]) ** 2, axis=0)
 
-    def _hit(self, codes: Int[Array, "..."]) -> Bool[Array, "C ..."]:
-        """Which of the values each code stands for."""
-        return codes[None] == jnp.arange(len(self.logits)).reshape(-1, *(1,) * codes.ndim)
+    def _hit(self, chosen: Int[Array, "..."]) -> Bool[Array, "C ..."]:
+        """Which of the values is chosen."""
+        return chosen[None] == jnp.arange(len(self.logits)).reshape(-1, *(1,) * chosen.ndim)
 
 
 def _lifted(a: Float[Array, "C ..."], n_axes: int) -> Float[Array, "C ..."]:

@@ -12,10 +12,10 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.arrays import as_incomplete
 from miwae.errors import DataError
 from miwae.model.amortizers import AbstractAmortizer
-from miwae.model.matching import applied, require_width
 from miwae.model.observations import AbstractObservation
 from miwae.model.priors import AbstractPrior
 from miwae.model.proposals import AbstractProposal
+from miwae.model.widths import applied, require_width
 from miwae.numerics import by_blocks
 
 __all__ = ["Autoencoder", "LatentModel", "check_data"]
@@ -32,9 +32,13 @@ class LatentModel(eqx.Module):
         """`f(z)`, the parameters of the observation model.
 
         Raises:
-            SettingsError: the decoder does not suit the codes, or the observation model.
+            SettingsError: the width of z does not suit the prior or the decoder, or the decoder
+                does not suit the observation model.
         """
-        eta = applied(self.decoder, z, called="decoder", given="dimensions of a code")
+        # The density of a prior may be a sum over the dimensions, whatever their number.
+        of_prior = f"the prior {type(self.prior).__name__}"
+        require_width(z, self.prior.n_latent, "a latent sample of the proposal", of_prior)
+        eta = applied(self.decoder, z, called="decoder", given="dimensions of a latent sample")
         output = f"the output of the decoder {type(self.decoder).__name__}"
         family = f"{type(self.observation).__name__} of {self.observation.n_features} features"
         require_width(eta, self.observation.n_parameters, output, family)
@@ -42,7 +46,7 @@ class LatentModel(eqx.Module):
 
 
 class Autoencoder(eqx.Module):
-    """A latent variable model and the amortizer that proposes codes for its rows."""
+    """A latent variable model and the amortizer that proposes latent samples for its rows."""
 
     generative: LatentModel
     amortizer: AbstractAmortizer
@@ -52,15 +56,15 @@ class Autoencoder(eqx.Module):
         return self.amortizer(*self.generative.observation.embed(x, observed))
 
     def log_joint(
-        self, z: Float[Array, "K B L"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+        self,
+        z: Float[Array, "K B L"],
+        eta: Float[Array, "K B P"],
+        x: Float[Array, "B D"],
+        observed: Bool[Array, "B D"],
     ) -> Float[Array, "K B"]:
-        """`log p(x_obs | z) + log p(z)`."""
-        prior = self.generative.prior
-        of_prior = f"the prior {type(prior).__name__}"
-        require_width(z, prior.n_latent, "a code of the proposal", of_prior)
-        eta = self.generative.decode(z)
+        """`log p(x_obs | z) + log p(z)`, where `eta` is the decoded z."""
         likelihood = self.generative.observation.log_prob(eta, x, observed)
-        return likelihood + prior.log_prob(z, self.amortizer)
+        return likelihood + self.generative.prior.log_prob(z, self.amortizer)
 
     def generate(self, key: Key[Array, ""], n_rows: int) -> Float[Array, "N D"]:
         """New complete rows from the model."""

@@ -23,12 +23,12 @@ __all__ = [
     "StudentTPosterior",
 ]
 
-SCALE_FLOOR = 1e-3  # keeps weights finite where a dimension of the code is determined exactly
+LATENT_SCALE_FLOOR = 1e-3  # keeps weights finite where x determines a latent dimension exactly
 DF_FLOOR = 2.1
 
 
 def _scale(raw: Float[Array, "..."]) -> Float[Array, "..."]:
-    return SCALE_FLOOR + jax.nn.softplus(raw)
+    return LATENT_SCALE_FLOOR + jax.nn.softplus(raw)
 
 
 def _df(raw: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -71,7 +71,7 @@ class NormalPosterior(AbstractPosterior):
     def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
         """Split into locations and scales."""
         loc, raw = jnp.split(kappa, 2, axis=-1)
-        return proposals.ProductNormal(loc, _scale(raw))
+        return proposals.NormalProposal(loc, _scale(raw))
 
 
 class StudentTPosterior(AbstractPosterior):
@@ -87,7 +87,7 @@ class StudentTPosterior(AbstractPosterior):
     def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
         """Split into locations, scales and degrees of freedom."""
         loc, raw, tail = jnp.split(kappa, 3, axis=-1)
-        return proposals.ProductStudentT(loc, _scale(raw), _df(tail))
+        return proposals.StudentTProposal(loc, _scale(raw), _df(tail))
 
 
 class FullNormalPosterior(AbstractPosterior):
@@ -103,7 +103,7 @@ class FullNormalPosterior(AbstractPosterior):
     def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
         """Split into locations and a triangle."""
         loc, raw = jnp.split(kappa, [self.n_latent], axis=-1)
-        return proposals.EllipticalNormal(loc, _tril(raw, self.n_latent))
+        return proposals.FullNormalProposal(loc, _tril(raw, self.n_latent))
 
 
 class FullStudentTPosterior(AbstractPosterior):
@@ -120,7 +120,7 @@ class FullStudentTPosterior(AbstractPosterior):
         """Split into locations, a triangle and degrees of freedom."""
         loc, raw, tail = jnp.split(kappa, [self.n_latent, self.n_parameters - 1], axis=-1)
         tril, df = _tril(raw, self.n_latent), _df(jnp.squeeze(tail, -1))
-        return proposals.EllipticalStudentT(loc, tril, df)
+        return proposals.FullStudentTProposal(loc, tril, df)
 
 
 class MixturePosterior(AbstractPosterior):
@@ -144,7 +144,7 @@ class MixturePosterior(AbstractPosterior):
         width = self.component.n_parameters
         parts, logits = jnp.split(kappa, [self.n_components * width], axis=-1)
         components = tuple(self.component(own) for own in jnp.split(parts, self.n_components, -1))
-        return proposals.Mixture(components, jax.nn.log_softmax(logits, axis=-1))
+        return proposals.MixtureProposal(components, jax.nn.log_softmax(logits, axis=-1))
 
 
 class FlowPosterior(AbstractPosterior):
@@ -181,4 +181,4 @@ class FlowPosterior(AbstractPosterior):
     def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
         """Split into location, scale and context."""
         loc, raw, context = jnp.split(kappa, [self.n_latent, 2 * self.n_latent], axis=-1)
-        return proposals.Flow(self.flow, loc, _scale(raw), context)
+        return proposals.FlowProposal(self.flow, loc, _scale(raw), context)

@@ -1,4 +1,4 @@
-"""Distributions p(z) over codes."""
+"""Distributions p(z) over the latent variables."""
 
 import abc
 import math
@@ -12,8 +12,8 @@ from flowjax.flows import coupling_flow
 from jaxtyping import Array, Float, Key
 
 from miwae.model.amortizers import AbstractAmortizer
-from miwae.model.matching import applied
 from miwae.model.proposals import AbstractProposal
+from miwae.model.widths import applied
 from miwae.numerics import features_first, logmeanexp
 
 __all__ = ["AbstractPrior", "FlowPrior", "MixturePrior", "StandardNormal", "VampPrior"]
@@ -22,7 +22,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class AbstractPrior(eqx.Module):
-    """A distribution over codes of dimension L."""
+    """A distribution over L latent variables."""
 
     n_latent: eqx.AbstractVar[int]
 
@@ -30,7 +30,7 @@ class AbstractPrior(eqx.Module):
     def log_prob(
         self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
     ) -> Float[Array, "K B"]:
-        """Log-density of each code; the amortizer is there for priors made of posteriors."""
+        """Log-density of each latent sample; priors made of posteriors need the amortizer."""
 
     @abc.abstractmethod
     def sample(
@@ -112,7 +112,7 @@ class VampPrior(AbstractPrior):
         return applied(self.own or amortizer, inputs, seen, called="amortizer", given=given)
 
     def fixed(self, amortizer: AbstractAmortizer) -> "VampPrior":
-        """The same distribution, whatever becomes of the amortizer."""
+        """Keeps the amortizer as it is now."""
         return VampPrior(self.n_latent, self.pseudo_inputs, self.own or amortizer)
 
     def log_prob(

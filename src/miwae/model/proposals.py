@@ -1,4 +1,4 @@
-"""Distributions q(z | x_obs) over the codes of a batch of rows.
+"""Distributions q(z | x_obs) over the latent variables of a batch of rows.
 
 A proposal is a value: its parameters are arrays with the rows first, so that
 `jax.lax.stop_gradient` of a proposal is the proposal with fixed parameters. The gradient
@@ -7,6 +7,7 @@ estimators rest on that.
 
 import abc
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -24,13 +25,13 @@ from miwae.numerics import features_first, features_last
 
 __all__ = [
     "AbstractProposal",
-    "AffineStudentT",
-    "EllipticalNormal",
-    "EllipticalStudentT",
-    "Flow",
-    "Mixture",
-    "ProductNormal",
-    "ProductStudentT",
+    "FlowProposal",
+    "FullNormalProposal",
+    "FullStudentTProposal",
+    "LinearProposal",
+    "MixtureProposal",
+    "NormalProposal",
+    "StudentTProposal",
 ]
 
 LOG_2PI = math.log(2 * math.pi)
@@ -40,8 +41,13 @@ class AbstractProposal(eqx.Module):
     """A reparametrised distribution for each of B rows.
 
     `sample` must be a differentiable function of the parameters for a fixed key. It takes a single
-    key for the batch, or one for each row, which alone then decides what is drawn for that row.
+    key for the batch, or one for each row: the samples of a row then depend on its own key only.
+
+    A proposal is `stratified` if sample k comes from a fixed part of the distribution. The mean
+    over all K samples is then an unbiased estimate, a single sample is not.
     """
+
+    stratified: ClassVar[bool] = False
 
     @abc.abstractmethod
     def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
@@ -49,23 +55,22 @@ class AbstractProposal(eqx.Module):
 
     @abc.abstractmethod
     def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """Log-density of each code under its row's distribution."""
+        """Log-density of each latent sample under its row's distribution."""
 
     def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
-        """What `log_prob` of the draws lacks to be the density that importance weights divide by.
+        """What is subtracted from `log_prob` of K draws before importance weights divide by it.
 
-        Zero for independent draws. A stratified sampler draws sample k from a part of the
-        distribution only, and returns the logarithm of that part's share over the share of samples
-        given to it.
+        Zero for independent draws. In a stratified proposal sample k comes from one part of the
+        distribution: the logarithm of that part's probability over its share of the K samples.
         """
         return jnp.zeros((n_samples, 1))
 
     def of_rows(self, rows: slice) -> "AbstractProposal":
-        """The proposal of some of the rows; one with arrays that all rows share has its own."""
+        """The proposal of some rows; override it where rows share arrays."""
         return jax.tree.map(lambda a: a[rows] if eqx.is_array(a) else a, self)
 
 
-class ProductNormal(AbstractProposal):
+class NormalProposal(AbstractProposal):
     """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
 
     loc: Float[Array, "B L"]
@@ -84,7 +89,7 @@ class ProductNormal(AbstractProposal):
         return jnp.sum(-0.5 * (eps * eps + LOG_2PI) - jnp.log(scale), axis=0)
 
 
-class ProductStudentT(AbstractProposal):
+class StudentTProposal(AbstractProposal):
     """Independent Student-t distributions, as in the paper's section 4.2."""
 
     loc: Float[Array, "B L"]
@@ -125,7 +130,7 @@ def _whiten(
     return features_last(eps), log_det
 
 
-class EllipticalNormal(AbstractProposal):
+class FullNormalProposal(AbstractProposal):
     """Normal with full covariance `T T'`, T lower triangular."""
 
     loc: Float[Array, "B L"]
@@ -142,7 +147,7 @@ class EllipticalNormal(AbstractProposal):
         return -0.5 * jnp.sum(eps * eps + LOG_2PI, axis=-1) - log_det[None]
 
 
-class EllipticalStudentT(AbstractProposal):
+class FullStudentTProposal(AbstractProposal):
     """Multivariate Student-t with full scale `T T'` and one degree of freedom per row."""
 
     loc: Float[Array, "B L"]
@@ -176,13 +181,15 @@ class EllipticalStudentT(AbstractProposal):
         return constant - 0.5 * (df + n_latent) * jnp.log1p(squared / df) - log_det[None]
 
 
-class Mixture(AbstractProposal):
+class MixtureProposal(AbstractProposal):
     """A mixture with stratified sampling: each component gives as many samples, or one more.
 
     The weight of a sample from component c is multiplied by its share pi_c over K_c/K, so that the
     mean of the weights stays an unbiased estimate of p(x_obs), and the shares can be learned
     although the choice of a component has no gradient (Morningstar et al., 2021).
     """
+
+    stratified: ClassVar[bool] = True
 
     components: tuple[AbstractProposal, ...]
     log_shares: Float[Array, "B C"]
@@ -212,12 +219,13 @@ class Mixture(AbstractProposal):
         log_given = np.log(np.bincount(component) / n_samples).astype(np.float32)
         return self.log_shares.T[component] - log_given[component][:, None]
 
-    def of_rows(self, rows: slice) -> "Mixture":
+    def of_rows(self, rows: slice) -> "MixtureProposal":
         """Of each component."""
-        return Mixture(tuple(c.of_rows(rows) for c in self.components), self.log_shares[rows])
+        components = tuple(component.of_rows(rows) for component in self.components)
+        return MixtureProposal(components, self.log_shares[rows])
 
 
-class Flow(AbstractProposal):
+class FlowProposal(AbstractProposal):
     """Location and scale of a normalising flow whose shape depends on a context."""
 
     flow: Transformed  # on standard normals, with a condition
@@ -237,12 +245,12 @@ class Flow(AbstractProposal):
         inner = self.flow.log_prob(eps, condition=self.context[None])
         return inner - jnp.sum(jnp.log(self.scale), axis=-1)[None]
 
-    def of_rows(self, rows: slice) -> "Flow":
+    def of_rows(self, rows: slice) -> "FlowProposal":
         """All rows share the flow."""
-        return Flow(self.flow, self.loc[rows], self.scale[rows], self.context[rows])
+        return FlowProposal(self.flow, self.loc[rows], self.scale[rows], self.context[rows])
 
 
-class AffineStudentT(AbstractProposal):
+class LinearProposal(AbstractProposal):
     """`z = centre + C^-T (delta + scale * eps)` with independent Student-t `eps`.
 
     C is the Cholesky factor of a posterior precision: with delta 0 and scale 1 the draws have (but
@@ -258,14 +266,14 @@ class AffineStudentT(AbstractProposal):
 
     def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
         """`C^-T` times shifted and scaled Student-t draws."""
-        inner = ProductStudentT(self.delta, self.scale, self.df).sample(key, n_samples)
+        inner = StudentTProposal(self.delta, self.scale, self.df).sample(key, n_samples)
         return self.centre[None] + _transposed_product(self.inverse, inner)
 
     def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
         """The density of `C' (z - centre)` plus `log |C|`."""
         inner = _transposed_product(self.cholesky, z - self.centre[None])
         log_det = jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
-        return ProductStudentT(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]
+        return StudentTProposal(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]
 
 
 def _transposed_product(

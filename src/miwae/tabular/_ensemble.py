@@ -144,7 +144,6 @@ class Ensemble:
                     n_imputations=len(own),
                     keys=keys[rows],
                     settings=settings,
-                    scale=self.scale,
                     callback=self._told(i * len(x) + done, n_asked, len(x)),
                     deadline=self.deadline,
                 )

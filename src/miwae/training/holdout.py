@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.compilation import compiled, program_of
+from miwae.inference.importance import self_normalised_mean
 from miwae.inference.weights import draw
 from miwae.model.latent import Autoencoder
 from miwae.numerics import logmeanexp
@@ -70,12 +71,10 @@ def score_held_out(
 
     def block(total: Float[Array, " 4"], part: tuple[Array, ...]) -> tuple[Array, None]:
         x, observed, held_out, key = part
-        z, log_w = draw(autoencoder, x, observed, key, n_samples)
-        eta = autoencoder.generative.decode(z)
+        _, eta, log_w = draw(autoencoder, x, observed, key, n_samples)
         log_held = observation.log_prob(eta, x, held_out)
         log_density = logmeanexp(log_w + log_held) - logmeanexp(log_w)
-        w = jax.nn.softmax(log_w, axis=0)
-        mean = jnp.sum(w[..., None] * observation.mean(eta, x, observed), axis=0)
+        mean = self_normalised_mean(log_w, observation.mean(eta, x, observed))
         truth, counted = observation.statistics(x, held_out)
         squares = jnp.where(counted, (mean - jnp.where(counted, truth, 0.0)) ** 2, 0.0)
         sums = (jnp.sum(log_density), held_out.sum(), jnp.sum(squares), counted.sum())

@@ -192,10 +192,10 @@ class ConvolutionalEncoder(eqx.Module):
 
 
 class ConvolutionalDecoder(eqx.Module):
-    """Codes to the parameters of pixels: (K, B, n_latent) to (K, B, n_blocks * H * W * C).
+    """Latent samples to parameters of pixels: (K, B, n_latent) to (K, B, n_blocks * H * W * C).
 
     Args:
-        n_latent: dimension of the code.
+        n_latent: number of latent variables.
         shape: of the images.
         n_blocks: parameters for each pixel: 1 for Bernoulli, 2 for Normal, 3 for Student-t.
         maps: feature maps of each stage, from the image inwards, as in the encoder.
@@ -248,7 +248,7 @@ class ConvolutionalDecoder(eqx.Module):
         self.shape, self.activation = shape, activation
 
     def __call__(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
-        """Apply the network to all codes at once."""
+        """Apply the network to all latent samples at once."""
         function = ACTIVATIONS[self.activation][0]
         sizes = _sizes(self.shape, len(self.stages))
         h = self.head(z.reshape(-1, z.shape[-1]))

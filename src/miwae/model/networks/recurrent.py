@@ -117,13 +117,13 @@ class RecurrentEncoder(eqx.Module):
 
 
 class RecurrentDecoder(eqx.Module):
-    """Codes to the parameters of sequences: (K, B, n_latent) to (K, B, n_blocks * T * F).
+    """Latent samples to the parameters of sequences: (K, B, n_latent) to (K, B, n_blocks * T * F).
 
-    The code enters a GRU at each step, with the place of the step; what leaves it is mapped to the
-    parameters of that step's features.
+    The latent sample enters a GRU at each step, with the position of the step; the GRU's state is
+    mapped to the parameters of that step's features.
 
     Args:
-        n_latent: dimension of the code.
+        n_latent: number of latent variables.
         n_steps: T, the longest length.
         n_features: F, of a step.
         n_blocks: parameters for each feature: 1 for Bernoulli, 2 for Normal, 3 for Student-t.
@@ -159,19 +159,19 @@ class RecurrentDecoder(eqx.Module):
         self.n_steps, self.n_blocks = n_steps, n_blocks
 
     def __call__(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
-        """Apply the network to all codes at once."""
-        codes = z.reshape(-1, z.shape[-1])
-        # The code enters alike at each step, so its product is taken once.
+        """Apply the network to all latent samples at once."""
+        flat = z.reshape(-1, z.shape[-1])
+        # The latent sample is the same at each step, so its product is computed once.
         weight = self.gru.inputs.weight
-        of_code = DenseLayer(weight[:, :-1], self.gru.inputs.bias)(features_first(codes))
+        of_sample = DenseLayer(weight[:, :-1], self.gru.inputs.bias)(features_first(flat))
 
         def step(
             h: Float[Array, "H N"], place: Float[Array, ""]
         ) -> tuple[Float[Array, "H N"], Float[Array, "O N"]]:
-            h = self.gru.step(h, of_code + place * weight[:, -1:])
+            h = self.gru.step(h, of_sample + place * weight[:, -1:])
             return h, self.head(h)
 
         places = jnp.linspace(-1.0, 1.0, self.n_steps)
-        out = jax.lax.scan(step, self.gru.start(len(codes)), places)[1]
-        blocks = out.reshape(self.n_steps, self.n_blocks, -1, len(codes))
+        out = jax.lax.scan(step, self.gru.start(len(flat)), places)[1]
+        blocks = out.reshape(self.n_steps, self.n_blocks, -1, len(flat))
         return jnp.transpose(blocks, (3, 1, 0, 2)).reshape(*z.shape[:-1], -1)

@@ -10,16 +10,16 @@ from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
 from miwae.kernels import linalg
-from miwae.model import distributions as own
+from miwae.model.distributions import StudentTDistribution
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.numerics import features_first, features_last, softplus_inverse
 
 __all__ = ["LowRankNormal", "Normal", "Positive", "Stretch", "StretchedNormal", "StudentT"]
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
-# 0.01" (the paper, section 4.2): on standardised data the code explains at most 99 % of the
+# 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the
 # variance.
-SCALE_FLOOR = 0.1
+NOISE_SCALE_FLOOR = 0.1
 
 # A first guess of the tails, when the linear core hands over: near a normal, free to become
 # heavier.
@@ -81,7 +81,7 @@ class Normal(AbstractNormal):
     """Independent normal features."""
 
     n_features: int = eqx.field(static=True)
-    scale_floor: Floor = SCALE_FLOOR
+    scale_floor: Floor = NOISE_SCALE_FLOOR
 
 
 class StudentT(AbstractFactorized):
@@ -92,7 +92,7 @@ class StudentT(AbstractFactorized):
     """
 
     n_features: int = eqx.field(static=True)
-    scale_floor: Floor = SCALE_FLOOR
+    scale_floor: Floor = NOISE_SCALE_FLOOR
     df_floor: float = eqx.field(static=True, default=2.1)
     blocks: ClassVar[int] = 3
     interior: ClassVar[float] = 0.0
@@ -109,7 +109,7 @@ class StudentT(AbstractFactorized):
         """Student-t with floors under scale and degrees of freedom."""
         loc, raw, tail = jnp.split(eta, 3)
         df = self.df_floor + jax.nn.softplus(tail)
-        return own.StudentT(df, loc, _scale(raw, self.scale_floor))
+        return StudentTDistribution(df, loc, _scale(raw, self.scale_floor))
 
     def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
         """Exact in mean and variance; the tails start near those of a normal."""
@@ -126,7 +126,7 @@ class Positive(AbstractFactorized):
     """
 
     n_features: int = eqx.field(static=True)
-    scale_floor: float = eqx.field(static=True, default=SCALE_FLOOR)
+    scale_floor: float = eqx.field(static=True, default=NOISE_SCALE_FLOOR)
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 1.0
 
@@ -184,7 +184,7 @@ class StretchedNormal(AbstractNormal):
     """
 
     stretches: tuple[Stretch, ...] = eqx.field(static=True)
-    scale_floor: Floor = SCALE_FLOOR
+    scale_floor: Floor = NOISE_SCALE_FLOOR
 
     @property
     def n_features(self) -> int:
@@ -257,7 +257,7 @@ class LowRankNormal(AbstractObservation):
 
     n_features: int = eqx.field(static=True)
     rank: int = eqx.field(static=True)
-    scale_floor: float = eqx.field(static=True, default=SCALE_FLOOR)
+    scale_floor: float = eqx.field(static=True, default=NOISE_SCALE_FLOOR)
 
     @property
     def n_parameters(self) -> int:

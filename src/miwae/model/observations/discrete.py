@@ -25,8 +25,9 @@ RARE = 0.02
 # The rate of a count is exp(eta); beyond these limits a float and its gradient overflow.
 LOG_RATE_LIMIT = 20.0
 
-# So often a number of few values is any of them, by their shares, whatever the code says: logits
-# are linear in it at first, and one cell of a strange row would cost as much as a thousand others.
+# Probability that a number with few values is drawn from its marginal distribution, whatever z is.
+# The logits are linear in z at first: without this, one cell of an unusual row could cost as much
+# as a thousand others.
 SLIP = 1e-3
 
 IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most

@@ -63,7 +63,10 @@ def test_parts_that_fit_pass():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"decoder": Affine(5, 6)}, "the decoder Affine fails on the 2 dimensions of a code: "),
+        (
+            {"decoder": Affine(5, 6)},
+            "the decoder Affine fails on the 2 dimensions of a latent sample: ",
+        ),
         (
             {"decoder": Affine(2, 5)},
             "the output of the decoder Affine has width 5, but Normal of 3 features needs 6",
@@ -81,10 +84,10 @@ def test_parts_that_fit_pass():
             r"encoder Affine has width 6, but FullNormalPosterior\(2\) needs 5",
         ),
         ({"fill": MeanFill(jnp.zeros(2))}, "the fill MeanFill fails on the 3 inputs of a row: "),
-        # A sum over the dimensions of a code does not mind how many there are.
+        # A sum over the dimensions of a latent sample does not mind how many there are.
         (
             {"prior": StandardNormal(4)},
-            "a code of the proposal has width 2, but the prior StandardNormal needs 4",
+            "a latent sample of the proposal has width 2, but the prior StandardNormal needs 4",
         ),
         (
             {"prior": VampPrior(2, jnp.zeros((5, 4)))},
