@@ -27,8 +27,8 @@ from sklearn.datasets import load_diabetes
 from common import cell, finished, parser_of, run_missing, save
 from miwae.compilation import enable_compilation_cache
 from miwae.evaluation import ampute
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
 from miwae.model.observations import StudentT
 from mixed import packaged
 from paper_data import load

@@ -26,13 +26,13 @@ from rich.table import Table
 from common import cell, finished, parser_of, run_missing, save
 from miwae.compilation import enable_compilation_cache
 from miwae.evaluation import ampute
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
-from miwae.model.fill import LearnedFill
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
+from miwae.model._fill import LearnedFill
+from miwae.model._posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
+from miwae.model._priors import MixturePrior
 from miwae.model.observations import Normal, StudentT
-from miwae.model.posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
-from miwae.model.priors import MixturePrior
 from miwae.training import fit
 from paper_data import load
 from store import Store

@@ -13,8 +13,8 @@ from miwae.table.transforms import Transform
 from scipy import stats
 
 from miwae.errors import SettingsError
-from miwae.inference.imputation import Quantiles
-from miwae.inference.sampling import RowReport
+from miwae.inference._imputation import Quantiles
+from miwae.inference._sampling import RowReport
 
 
 def column(kind, levels=0, spread=1.0, transform=None):

@@ -21,7 +21,7 @@ from miwae.callers import warn_caller
 from miwae.columns import Cells, Schema, infer_schema, is_missing
 from miwae.errors import DataError, FileFormatError, SettingsError
 from miwae.events import Event
-from miwae.inference.sampling import RowReport
+from miwae.inference import RowReport
 from miwae.pooling import MultiplyImputed
 from miwae.progress import progressor
 from miwae.tabular import EncodedTable, FittedTable, TableSettings

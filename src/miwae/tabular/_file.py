@@ -13,7 +13,7 @@ from miwae.columns import ColumnSchema, Scale, Schema, Storage, is_missing
 from miwae.columns.kinds import KINDS_IN_ORDER, AbstractKind
 from miwae.errors import DataError, FileFormatError
 from miwae.events import Event
-from miwae.model.observations import AbstractObservation
+from miwae.model import AbstractObservation
 from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
 from miwae.tabular._observation import observation_of

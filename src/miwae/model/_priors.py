@@ -11,9 +11,9 @@ from flowjax.distributions import Transformed
 from flowjax.flows import coupling_flow
 from jaxtyping import Array, Float, Key
 
-from miwae.model.amortizers import AbstractAmortizer
-from miwae.model.proposals import AbstractProposal
-from miwae.model.widths import applied
+from miwae.model._amortizers import AbstractAmortizer
+from miwae.model._proposals import AbstractProposal
+from miwae.model._widths import applied
 from miwae.numerics import features_first, logmeanexp
 
 __all__ = ["AbstractPrior", "FlowPrior", "MixturePrior", "StandardNormal", "VampPrior"]

@@ -14,15 +14,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from miwae.compilation import compiled, compiled_in_place
-from miwae.inference.estimands import Estimand
-from miwae.inference.importance import (
+from miwae.inference._estimands import Estimand
+from miwae.inference._importance import (
     effective_sample_size,
     smoothed,
     weighted_sum,
 )
-from miwae.inference.weights import draw
-from miwae.kernels.threefry import bits, fold_in
-from miwae.model.latent import Autoencoder
+from miwae.inference._weights import draw
+from miwae.kernels import bits, fold_in
+from miwae.model import Autoencoder
 
 __all__ = [
     "BLOCK",

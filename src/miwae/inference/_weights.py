@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.model.latent import Autoencoder
-from miwae.model.proposals import AbstractProposal
+from miwae.model import AbstractProposal, Autoencoder
 
 __all__ = ["LatentSamples", "draw", "log_density", "log_weights"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from miwae.arrays import require_at_least
-from miwae.model.networks.dense import Dense, DenseLayer, dense_layer
+from miwae.model.networks._dense import Dense, DenseLayer, dense_layer
 from miwae.numerics import features_first
 
 __all__ = ["GRU", "RecurrentDecoder", "RecurrentEncoder"]

@@ -13,16 +13,15 @@ from jaxtyping import Array, Bool, Float, Key, UInt32
 
 from miwae.arrays import require_at_least
 from miwae.errors import SettingsError
-from miwae.inference.estimands import (
+from miwae.inference._estimands import (
     completed_rows,
     conditional_mean,
     expectation_of,
     row_quantiles,
 )
-from miwae.inference.rounds import BLOCK
-from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
-from miwae.model.latent import Autoencoder, check_data
-from miwae.model.observations import AbstractObservation
+from miwae.inference._rounds import BLOCK
+from miwae.inference._sampling import RowReport, SamplingSettings, sample_rows
+from miwae.model import AbstractObservation, Autoencoder, check_data
 from miwae.numerics import by_blocks
 from miwae.row_keys import row_keys
 

@@ -10,8 +10,8 @@ from flowjax.distributions import Transformed
 from flowjax.flows import coupling_flow
 from jaxtyping import Array, Float, Key
 
-from miwae.model import proposals
-from miwae.model.proposals import AbstractProposal
+from miwae.model import _proposals as proposals
+from miwae.model._proposals import AbstractProposal
 
 __all__ = [
     "AbstractPosterior",

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from miwae.inference.importance import resample, weighted_quantile
-from miwae.model.observations import AbstractObservation
+from miwae.inference._importance import resample, weighted_quantile
+from miwae.model import AbstractObservation
 
 __all__ = [
     "Estimand",

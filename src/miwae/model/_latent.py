@@ -11,11 +11,11 @@ from jaxtyping import Array, Bool, Float, Key
 
 from miwae.arrays import as_incomplete
 from miwae.errors import DataError
-from miwae.model.amortizers import AbstractAmortizer
+from miwae.model._amortizers import AbstractAmortizer
+from miwae.model._priors import AbstractPrior
+from miwae.model._proposals import AbstractProposal
+from miwae.model._widths import applied, require_width
 from miwae.model.observations import AbstractObservation
-from miwae.model.priors import AbstractPrior
-from miwae.model.proposals import AbstractProposal
-from miwae.model.widths import applied, require_width
 from miwae.numerics import by_blocks
 
 __all__ = ["Autoencoder", "LatentModel", "check_data"]

@@ -6,7 +6,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
-from miwae.kernels.student_t import standard_student_t, student_t_log_prob
+from miwae.kernels import standard_student_t, student_t_log_prob
 
 __all__ = ["PointMasses", "StudentTDistribution"]
 

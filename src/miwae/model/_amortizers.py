@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from miwae.model.fill import AbstractFill
-from miwae.model.linear import FactorAnalysis
-from miwae.model.posteriors import AbstractPosterior
-from miwae.model.proposals import AbstractProposal, LinearProposal
-from miwae.model.widths import applied, require_width
+from miwae.model._fill import AbstractFill
+from miwae.model._linear import FactorAnalysis
+from miwae.model._posteriors import AbstractPosterior
+from miwae.model._proposals import AbstractProposal, LinearProposal
+from miwae.model._widths import applied, require_width
 
 __all__ = ["AbstractAmortizer", "Amortizer", "LinearAmortizer"]
 

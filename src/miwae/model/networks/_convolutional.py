@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from miwae.errors import SettingsError
-from miwae.model.networks.dense import ACTIVATIONS, Dense, require_activation
+from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
 
 __all__ = ["ConvolutionalDecoder", "ConvolutionalEncoder", "ConvolutionLayer", "ImageShape"]
 

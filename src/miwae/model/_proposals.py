@@ -18,9 +18,7 @@ from jaxtyping import Array, Float, Key
 from paramax import unwrap
 
 from miwae.errors import SettingsError
-from miwae.kernels import linalg
-from miwae.kernels.student_t import standard_student_t, student_t_log_prob
-from miwae.kernels.threefry import normal, split_key
+from miwae.kernels import normal, solve_lower, split_key, standard_student_t, student_t_log_prob
 from miwae.numerics import features_first, features_last
 
 __all__ = [
@@ -125,7 +123,7 @@ def _whiten(
     tril: Float[Array, "B L L"], centred: Float[Array, "K B L"]
 ) -> tuple[Float[Array, "K B L"], Float[Array, " B"]]:
     """`T^-1 (z - mu)` and `log |T|`."""
-    eps = linalg.solve_lower(_matrices_last(tril), features_first(centred))
+    eps = solve_lower(_matrices_last(tril), features_first(centred))
     log_det = jnp.sum(jnp.log(jnp.diagonal(tril, axis1=-2, axis2=-1)), axis=-1)
     return features_last(eps), log_det
 

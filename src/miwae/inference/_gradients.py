@@ -23,10 +23,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key, PyTree
 
 from miwae.errors import SettingsError
-from miwae.inference.bounds import BOUNDS
-from miwae.inference.weights import log_density, log_weights
-from miwae.model.latent import Autoencoder
-from miwae.model.proposals import AbstractProposal
+from miwae.inference._bounds import BOUNDS
+from miwae.inference._weights import log_density, log_weights
+from miwae.model import AbstractProposal, Autoencoder
 
 __all__ = ["ESTIMATORS", "BoundGradient", "bound_and_gradient"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from miwae.arrays import require_at_least
-from miwae.model.networks.dense import ACTIVATIONS, Dense, require_activation
+from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
 
 __all__ = ["AttentionEncoder", "SetEncoder"]
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from miwae.kernels.threefry import uniform
+from miwae.kernels._threefry import uniform
 
 __all__ = ["cosine_of_turns", "log_gamma_ratio", "standard_student_t", "student_t_log_prob"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from miwae.arrays import as_incomplete, require_at_least, require_trainable
-from miwae.kernels import linalg
+from miwae.kernels import cholesky_solve
 
 __all__ = ["FactorAnalysis", "FactorFit", "LinearPosterior", "fit_factor_analysis"]
 
@@ -50,9 +50,7 @@ class FactorAnalysis(eqx.Module):
         projected = (self.loadings.T @ (weight * residual).T)[:, None]
         identity = jnp.eye(n_latent)[..., None]
         known = [jnp.broadcast_to(identity, precision.shape), projected]
-        factor, solved = linalg.cholesky_solve(
-            identity + precision, jnp.concatenate(known, axis=1)
-        )
+        factor, solved = cholesky_solve(identity + precision, jnp.concatenate(known, axis=1))
         inverse, half = solved[:, :-1], solved[:, -1]
         mean = jnp.sum(inverse * half[:, None], axis=0).T
         log_det = jnp.sum(jnp.log(jnp.diagonal(factor)), axis=-1)

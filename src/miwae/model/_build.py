@@ -10,10 +10,12 @@ from jaxtyping import Array, Bool, Float, Key
 
 from miwae.arrays import as_incomplete, require_at_least
 from miwae.errors import SettingsError
-from miwae.model.amortizers import Amortizer, LinearAmortizer
-from miwae.model.fill import AbstractFill, ZeroFill
-from miwae.model.latent import Autoencoder, LatentModel
-from miwae.model.linear import FactorAnalysis, fit_factor_analysis
+from miwae.model._amortizers import Amortizer, LinearAmortizer
+from miwae.model._fill import AbstractFill, ZeroFill
+from miwae.model._latent import Autoencoder, LatentModel
+from miwae.model._linear import FactorAnalysis, fit_factor_analysis
+from miwae.model._posteriors import AbstractPosterior, NormalPosterior, StudentTPosterior
+from miwae.model._priors import AbstractPrior, StandardNormal
 from miwae.model.networks import (
     ConvolutionalDecoder,
     ConvolutionalEncoder,
@@ -25,8 +27,6 @@ from miwae.model.networks import (
     RecurrentEncoder,
 )
 from miwae.model.observations import AbstractObservation
-from miwae.model.posteriors import AbstractPosterior, NormalPosterior, StudentTPosterior
-from miwae.model.priors import AbstractPrior, StandardNormal
 
 __all__ = [
     "convolutional_autoencoder",

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from miwae.kernels.threefry import uniform
+from miwae.kernels import uniform
 
 __all__ = [
     "effective_sample_size",

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
-from miwae.kernels import linalg
-from miwae.model.distributions import StudentTDistribution
-from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.kernels import cholesky_solve, solve_lower_transposed
+from miwae.model._distributions import StudentTDistribution
+from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.numerics import features_first, features_last, softplus_inverse
 
 __all__ = ["LowRankNormal", "Normal", "Positive", "Stretch", "StretchedNormal", "StudentT"]
@@ -315,8 +315,8 @@ class LowRankNormal(AbstractObservation):
         # Matrices last, all samples of all rows in one axis: (R, R, K B).
         precision = jnp.einsum("kbdr,kbds->rskb", scaled, scaled).reshape(rank, rank, -1)
         projected = jnp.einsum("kbdr,kbd->rkb", scaled, residual).reshape(rank, 1, -1)
-        cholesky, half = linalg.cholesky_solve(jnp.eye(rank)[..., None] + precision, projected)
-        mean = linalg.solve_lower_transposed(cholesky, half).reshape(rank, *loc.shape[:2])
+        cholesky, half = cholesky_solve(jnp.eye(rank)[..., None] + precision, projected)
+        mean = solve_lower_transposed(cholesky, half).reshape(rank, *loc.shape[:2])
         quadratic = jnp.sum(residual**2, -1) - jnp.sum(half**2, 0).reshape(loc.shape[:2])
         log_diagonal = jnp.log(jnp.diagonal(cholesky)).sum(-1).reshape(loc.shape[:2])
         log_det = jnp.sum(jnp.where(seen, jnp.log(scale), 0.0), -1) + log_diagonal
@@ -356,7 +356,7 @@ class LowRankNormal(AbstractObservation):
         factor = self._factor(eta, x, observed)
         key_u, key_x = jax.random.split(key)
         eps = jax.random.normal(key_u, (self.rank, 1, factor.cholesky.shape[-1]))
-        spread = linalg.solve_lower_transposed(factor.cholesky, eps)
+        spread = solve_lower_transposed(factor.cholesky, eps)
         u = factor.mean + features_last(spread.reshape(self.rank, *loc.shape[:2]))
         noise = scale * jax.random.normal(key_x, loc.shape)
         return loc + jnp.einsum("kbdr,kbr->kbd", loadings, u) + noise

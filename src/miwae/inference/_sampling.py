@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Int, PyTree, UInt32
 
 from miwae.arrays import require_at_least
 from miwae.errors import DataError, SettingsError
-from miwae.inference.estimands import Estimand, conditional_mean
-from miwae.inference.rounds import (
+from miwae.inference._estimands import Estimand, conditional_mean
+from miwae.inference._rounds import (
     BLOCK,
     UNRELIABLE,
     Estimates,
@@ -28,7 +28,7 @@ from miwae.inference.rounds import (
     draw_blocks,
     estimate,
 )
-from miwae.model.latent import Autoencoder
+from miwae.model import Autoencoder
 
 __all__ = ["RowReport", "Sampled", "SamplingSettings", "compile_sampling", "sample_rows"]
 

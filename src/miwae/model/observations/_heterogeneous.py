@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from miwae.errors import SettingsError
-from miwae.model.observations.base import AbstractObservation, Linearisation
+from miwae.model.observations._base import AbstractObservation, Linearisation
 
 __all__ = ["Heterogeneous", "Part"]
 

@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.arrays import require_at_least
 from miwae.compilation import compiled
 from miwae.errors import SettingsError
-from miwae.inference.weights import draw, log_weights
-from miwae.model.latent import Autoencoder, check_data
+from miwae.inference._weights import draw, log_weights
+from miwae.model import Autoencoder, check_data
 
 __all__ = ["Chain", "gibbs"]
 
