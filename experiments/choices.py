@@ -28,8 +28,9 @@ from miwae.evaluation import ampute
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.observations import StudentT
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
+from miwae.tabular import TableSettings
+from miwae.tabular._fitting import fit_model
+from miwae.tabular._settings import training_settings
 from mixed import packaged
 from paper_data import load
 from store import Store
@@ -70,15 +71,7 @@ def judged(name, mask):
 
 def settings_of(observed, n_samples, *, finish, rate):
     """Those of the imputer, but for the choice."""
-    settings = training_settings(
-        observed,
-        objective="miwae",
-        n_samples=n_samples,
-        batch_size=None,
-        max_steps=None,
-        early_stopping=True,
-        max_seconds=None,
-    )
+    settings = training_settings(TableSettings(n_samples=n_samples), observed)
     steps = settings.max_steps / SLOWER if n_samples == 20 else settings.max_steps
     changes = {} if finish else {"finish": 0.0}
     return dataclasses.replace(settings, max_steps=int(steps), learning_rate=rate, **changes)
@@ -99,7 +92,7 @@ def attempt(one):
             observation,
             x[rows],
             observed[rows],
-            architecture=Architecture(),
+            table_settings=TableSettings(),
             settings=settings,
             key=jax.random.key(1_000 * one["mask"] + member),
         ).autoencoder

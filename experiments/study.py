@@ -31,8 +31,9 @@ from miwae.model.fill import LearnedFill
 from miwae.model.observations import Normal, StudentT
 from miwae.model.posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
 from miwae.model.priors import MixturePrior
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
+from miwae.tabular import TableSettings
+from miwae.tabular._fitting import fit_model
+from miwae.tabular._settings import training_settings
 from miwae.training import fit
 from paper_data import load
 from store import Store
@@ -56,24 +57,16 @@ def judged(name, mask):
 
 def base_settings(observed):
     """Those of the imputer."""
-    return training_settings(
-        observed,
-        objective="miwae",
-        n_samples=N_SAMPLES,
-        batch_size=None,
-        max_steps=None,
-        early_stopping=True,
-        max_seconds=None,
-    )
+    return training_settings(TableSettings(n_samples=N_SAMPLES), observed)
 
 
 def as_imputer(x, observed, keys, *, sizes=None, **changes):
     """The imputer's own model of numbers, all on their own scale."""
     settings = dataclasses.replace(base_settings(observed), **changes)
     observation = StudentT(x.shape[1], jax.numpy.full(x.shape[1], 0.1))
-    architecture = Architecture(**(sizes or {}))
+    table_settings = TableSettings(**(sizes or {}))
     return fit_model(
-        observation, x, observed, architecture=architecture, settings=settings, key=keys[0]
+        observation, x, observed, table_settings=table_settings, settings=settings, key=keys[0]
     ).autoencoder
 
 
