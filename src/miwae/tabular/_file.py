@@ -160,9 +160,10 @@ def _kind(fields: dict[str, Any]) -> AbstractKind:
     if name not in _KINDS:
         raise FileFormatError(f"the column kind {name!r} is not known")
     if "scale" in fields:
+        shape = fields["scale"]["shape"]
+        if shape not in ("identity", "log", "asinh"):
+            raise FileFormatError(f"the scale {shape!r} is not known")
         fields["scale"] = Scale(**fields["scale"])
-        if fields["scale"].shape not in ("identity", "log", "asinh"):
-            raise FileFormatError(f"the scale {fields['scale'].shape!r} is not known")
     return _KINDS[name](**fields)
 
 
