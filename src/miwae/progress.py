@@ -25,9 +25,13 @@ class _Bars(Progressor):
     def __init__(self, bars: Any) -> None:
         self.bars = bars
 
+    def _added(self, what: str, note: str) -> Any:
+        self.bars.start()  # not before: without a bar nothing is to be seen, not even a blank line
+        return self.bars.add_task(what, total=None, note=note)
+
     def training(self, member: int, n_members: int) -> Callable[[TrainingProgress], None] | None:
         bars, name = self.bars, "" if n_members == 1 else f" {member + 1}/{n_members}"
-        task = bars.add_task(f"compiling{name}", total=None, note="")
+        task = self._added(f"compiling{name}", "")
 
         def told(progress: TrainingProgress) -> None:
             if progress.phase == "compiling":
@@ -48,7 +52,7 @@ class _Bars(Progressor):
 
     def rows(self, what: str) -> Callable[[int, int], None] | None:
         bars = self.bars
-        task = bars.add_task(what, total=None, note="rows")
+        task = self._added(what, "rows")
         return lambda done, total: bars.update(task, completed=done, total=total)
 
 
@@ -68,7 +72,7 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
     )
     from rich.progress import Progress as Bars
 
-    with Bars(
+    bars = Bars(
         TextColumn("{task.description:12}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -77,5 +81,9 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
-    ) as bars:
+    )
+    try:
         yield _Bars(bars)
+    finally:
+        if bars.tasks:
+            bars.stop()
