@@ -62,7 +62,9 @@ def completed_pandas(frame: Any, cells: CellsByColumn, names: Sequence[str]) -> 
     for position, part in cells.items():
         own = frame.iloc[:, position]
         filled = _filled(_with_type(own, part, names[position]), part, names[position])
-        if isinstance(filled, np.ndarray) and filled.dtype == own.dtype:
+        # pandas 3 takes an array of a single instant or duration for a value that does not fit.
+        single = len(frame) == 1 and own.dtype.kind in "mM"
+        if isinstance(filled, np.ndarray) and filled.dtype == own.dtype and not single:
             out.iloc[:, position] = filled  # in the memory of the copy
         else:
             # The type is named, or objects that are all text would become text.
