@@ -345,7 +345,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     @property
     def events_(self) -> list[Event]:
         """Every automatic decision, in fitting and since."""
-        return [*self._fitted.table.events, *self._fitted.later]
+        fitted = self._fitted
+        return [*fitted.table.events, *fitted.later]
 
     @property
     def n_features_in_(self) -> int:
