@@ -39,7 +39,7 @@ __all__ = [
 
 
 # Effective sample size that a row needs before it is resampled.
-LEAST_FOR_DRAWS = 100.0
+LEAST_FOR_DRAWS = 60.0
 
 
 class SingleImputation(NamedTuple):
@@ -201,7 +201,7 @@ def impute_multiple(
     """Draw M completed copies from `p(x_mis | x_obs)` by sampling importance resampling.
 
     Identical rows get independent draws. A row has enough latent samples when its effective sample
-    size is ten times M, so that copies are nearly independent, and at least 100, since the bias of
+    size is ten times M, so that copies are nearly independent, and at least 60, since the bias of
     resampling is of the order of its inverse; the tolerance of the settings is for means only.
 
     Args:
