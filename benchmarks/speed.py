@@ -26,13 +26,14 @@ import jax.numpy as jnp
 import numpy as np
 from memory import peak_memory
 
-from miwae.compilation import enable_compilation_cache, program_of
+from miwae import enable_compilation_cache
+from miwae._compilation import program_of
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings, fit, initial_state
-from miwae.training.steps import advance
+from miwae.training._steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "speed.json"
 N_SAMPLES, BATCH, N_HIDDEN, N_LAYERS, N_LATENT = 20, 64, 128, 3, 10

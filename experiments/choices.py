@@ -18,18 +18,18 @@ from pathlib import Path
 import jax
 import numpy as np
 import statsmodels.api as sm
+from miwae.modelling.fitting import fit_model
+from miwae.modelling.settings import Architecture, training_settings
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_diabetes
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae import enable_compilation_cache
 from miwae.evaluation import ampute
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.model.observations import StudentT
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
 from mixed import packaged
 from paper_data import load
 from store import Store

@@ -22,7 +22,7 @@ from rich.table import Table
 from statsmodels import datasets
 
 from common import parser_of
-from miwae.atomic import write_atomically
+from miwae._atomic import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "mixed.jsonl"
 METHODS = "miwae,mean,knn,pca,missforest,iterative"

@@ -18,11 +18,13 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
+from miwae.modelling.fitting import fit_model
+from miwae.modelling.settings import Architecture, training_settings
 from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae import enable_compilation_cache
 from miwae.evaluation import ampute
 from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
@@ -31,8 +33,6 @@ from miwae.model.fill import LearnedFill
 from miwae.model.observations import Normal, StudentT
 from miwae.model.posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
 from miwae.model.priors import MixturePrior
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
 from miwae.training import fit
 from paper_data import load
 from store import Store

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from miwae.arrays import as_incomplete, require_at_least, require_trainable
+from miwae._arrays import as_incomplete, require_at_least, require_trainable
 from miwae.errors import DataError, SettingsError
 
 NAN = float("nan")

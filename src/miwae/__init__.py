@@ -4,12 +4,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from miwae._compilation import enable_compilation_cache
     from miwae.imputer import MIWAEImputer
     from miwae.pooling import MultiplyImputed, Pooled, pool
 
     __version__: str
 
-__all__ = ["MIWAEImputer", "MultiplyImputed", "Pooled", "pool"]
+__all__ = ["MIWAEImputer", "MultiplyImputed", "Pooled", "enable_compilation_cache", "pool"]
 
 # Where the public names live. They are imported when first asked for: `import miwae` alone, and
 # what needs no model, do not wait for JAX and scikit-learn.
@@ -17,6 +18,7 @@ _HOMES = {
     "MIWAEImputer": "miwae.imputer",
     "MultiplyImputed": "miwae.pooling",
     "Pooled": "miwae.pooling",
+    "enable_compilation_cache": "miwae._compilation",
     "pool": "miwae.pooling",
 }
 

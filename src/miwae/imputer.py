@@ -15,14 +15,14 @@ from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from miwae import frames
-from miwae.arrays import require_at_least
-from miwae.callers import warn_caller
+from miwae._arrays import require_at_least
+from miwae._callers import warn_caller
+from miwae._progress import Progressor, progressor
 from miwae.columns import Cells, Schema, infer_schema, is_missing
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 from miwae.inference.sampling import RowReport
 from miwae.pooling import MultiplyImputed
-from miwae.progress import Progressor, progressor
 from miwae.tabular import EncodedTable, FittedTable, TableSettings
 from miwae.training import TrainingRecord
 

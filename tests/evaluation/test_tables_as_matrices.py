@@ -1,11 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-from miwae.errors import DataError
-from miwae.evaluation.tables import as_matrix, summarise
 from miwae.table.frames import as_table
 from miwae.table.schema import infer_schema
+
+from miwae.errors import DataError
+from miwae.evaluation._tables import as_matrix, summarise
 
 
 def matrix_of(frame):

@@ -9,11 +9,7 @@ from miwae.inference.imputation import impute_single
 from miwae.inference.sampling import SamplingSettings
 from miwae.inference.weights import draw
 from miwae.model.amortizers import Amortizer
-from miwae.model.build import (
-    convolutional_autoencoder,
-    dense_autoencoder,
-    recurrent_autoencoder,
-)
+from miwae.model.build import convolutional_autoencoder, dense_autoencoder, recurrent_autoencoder
 from miwae.model.fill import ZeroFill
 from miwae.model.latent import Autoencoder
 from miwae.model.networks import AttentionEncoder, SetEncoder

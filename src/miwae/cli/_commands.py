@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from miwae.atomic import require_directory
+from miwae._atomic import require_directory
 from miwae.cli import _options as options
 from miwae.cli._options import Source, deadline, limits_of, opened, require_time
 from miwae.cli._programs import keep_programs

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from miwae.atomic import require_directory, write_atomically
+from miwae._atomic import require_directory, write_atomically
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from miwae.documents import Reading
 from miwae.events import Event
 
 if TYPE_CHECKING:
-    from miwae.progress import Progressor
+    from miwae._progress import Progressor
 
 __all__ = ["Report", "console_on", "print_cells", "print_inspection", "print_patterns"]
 
@@ -47,7 +47,7 @@ class Report:
 
     def progress(self) -> "contextlib.AbstractContextManager[Progressor]":
         """Bars, if text is wanted."""
-        from miwae.progress import progressor
+        from miwae._progress import progressor
 
         return progressor(self.speaks)
 

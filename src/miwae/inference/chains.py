@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.arrays import require_at_least
-from miwae.compilation import compiled
+from miwae._arrays import require_at_least
+from miwae._compilation import compiled
 from miwae.errors import SettingsError
 from miwae.model.latent import Autoencoder, check_data
 

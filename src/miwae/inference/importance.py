@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from miwae._numerics import features_first
 from miwae.kernels.threefry import uniform
-from miwae.numerics import features_first
 
 __all__ = [
     "Running",

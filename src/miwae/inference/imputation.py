@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, UInt32
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
+from miwae._numerics import by_blocks
+from miwae._row_keys import row_keys
 from miwae.errors import SettingsError
 from miwae.inference import products
 from miwae.inference.products import DrawnStatistic, Draws, WeightedMeans, closed_form
@@ -19,8 +21,6 @@ from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
 from miwae.inference.slots import BLOCK
 from miwae.model.latent import Autoencoder, check_data
 from miwae.model.observations import AbstractObservation
-from miwae.numerics import by_blocks
-from miwae.row_keys import row_keys
 
 __all__ = [
     "Expectation",

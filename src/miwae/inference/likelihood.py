@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from miwae._row_keys import row_keys
 from miwae.inference.sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model.latent import Autoencoder, check_data
-from miwae.row_keys import row_keys
 
 __all__ = ["LogLikelihood", "log_likelihood"]
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree, UInt32
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
 from miwae.errors import DataError, SettingsError
 from miwae.inference.importance import Running, start_running
 from miwae.inference.slots import (

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from miwae.compilation import compiled
+from miwae._compilation import compiled
 from miwae.inference.importance import Running, pareto_k, smoothed, update_running
 from miwae.inference.weights import log_density, log_weights
 from miwae.kernels.threefry import fold_in

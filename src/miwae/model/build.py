@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.arrays import as_incomplete, require_at_least
+from miwae._arrays import as_incomplete, require_at_least
 from miwae.errors import SettingsError
 from miwae.model.amortizers import Amortizer, LinearAmortizer
 from miwae.model.fill import AbstractFill, ZeroFill

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from miwae.arrays import as_incomplete, require_at_least, require_trainable
+from miwae._arrays import as_incomplete, require_at_least, require_trainable
 from miwae.kernels import linalg
 
 __all__ = ["FactorAnalysis", "FactorFit", "LinearPosterior", "fit_factor_analysis"]

@@ -11,10 +11,10 @@ from flowjax.distributions import Transformed
 from flowjax.flows import coupling_flow
 from jaxtyping import Array, Float, Key
 
+from miwae._numerics import features_first, logmeanexp
 from miwae.model.amortizers import AbstractAmortizer
 from miwae.model.matching import applied
 from miwae.model.proposals import AbstractProposal
-from miwae.numerics import features_first, logmeanexp
 
 __all__ = ["AbstractPrior", "FlowPrior", "MixturePrior", "StandardNormal", "VampPrior"]
 

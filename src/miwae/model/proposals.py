@@ -16,11 +16,11 @@ from flowjax.distributions import Transformed
 from jaxtyping import Array, Float, Key
 from paramax import unwrap
 
+from miwae._numerics import features_first, features_last
 from miwae.errors import SettingsError
 from miwae.kernels import linalg
 from miwae.kernels.student_t import standard_student_t, student_t_log_prob
 from miwae.kernels.threefry import normal, split_key
-from miwae.numerics import features_first, features_last
 
 __all__ = [
     "AbstractProposal",

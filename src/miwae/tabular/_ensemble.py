@@ -9,12 +9,12 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from miwae._row_keys import row_keys
+from miwae._threads import side_by_side
 from miwae.inference.imputation import impute_multiple, impute_single, point_of, quantiles
 from miwae.inference.likelihood import log_likelihood
 from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
 from miwae.model.latent import Autoencoder
-from miwae.row_keys import row_keys
-from miwae.threads import side_by_side
 
 __all__ = ["Ensemble", "compile_means"]
 

@@ -18,8 +18,14 @@ from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
 from miwae.tabular._observation import observation_of
 from miwae.tabular._settings import TableSettings
-from miwae.training import TrainingRecord, TrainingSettings, TrainingState
-from miwae.training.checkpoint import load_header, load_tree, save_tree
+from miwae.training import (
+    TrainingRecord,
+    TrainingSettings,
+    TrainingState,
+    load_header,
+    load_tree,
+    save_tree,
+)
 
 __all__ = ["load_table", "save_table"]
 

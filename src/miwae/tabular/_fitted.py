@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from miwae._progress import Progressor
 from miwae.columns import Cells, Column, Schema
 from miwae.errors import DataError
 from miwae.events import Event
 from miwae.inference.sampling import RowReport
-from miwae.progress import Progressor
 from miwae.tabular._encoding import EncodedTable, ImputedCells
 from miwae.tabular._ensemble import Ensemble
 from miwae.tabular._fitting import FittedModel, fit_ensemble, seed_key, update_model

@@ -12,15 +12,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from miwae._progress import Progressor
+from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
 from miwae.model.build import linear_autoencoder, linear_core
 from miwae.model.latent import Autoencoder
 from miwae.model.linear import FactorAnalysis
 from miwae.model.observations import AbstractObservation
-from miwae.progress import Progressor
 from miwae.tabular._ensemble import compile_means
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
 from miwae.tabular._settings import TableSettings, remaining
-from miwae.threads import WORKERS, meanwhile, one_thread_each, side_by_side
 from miwae.training import (
     TrainingProgress,
     TrainingRecord,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
 from miwae.training import TrainingSettings
 
 __all__ = ["TableSettings", "remaining", "training_settings"]

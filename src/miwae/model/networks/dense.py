@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from miwae._numerics import features_first, features_last
 from miwae.errors import SettingsError
-from miwae.numerics import features_first, features_last
 
 __all__ = [
     "ACTIVATIONS",

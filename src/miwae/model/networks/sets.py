@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
 from miwae.model.networks.dense import ACTIVATIONS, Dense, require_activation
 
 __all__ = ["AttentionEncoder", "SetEncoder"]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 from numpyro.distributions import Distribution
 
-from miwae.numerics import features_first, features_last, masked_sum
+from miwae._numerics import features_first, features_last, masked_sum
 
 __all__ = ["AbstractFactorized", "AbstractObservation", "Linearisation"]
 

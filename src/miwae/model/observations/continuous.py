@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
+from miwae._numerics import features_first, features_last, softplus_inverse
 from miwae.kernels import linalg
 from miwae.model import distributions as own
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.numerics import features_first, features_last, softplus_inverse
 
 __all__ = ["LowRankNormal", "Normal", "Positive", "Stretch", "StretchedNormal", "StudentT"]
 

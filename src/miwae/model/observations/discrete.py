@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
+from miwae._numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
 from miwae.errors import SettingsError
 from miwae.model.distributions import PointMasses
 from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
 
 __all__ = ["Bernoulli", "Categorical", "Count", "Ordinal", "Points"]
 

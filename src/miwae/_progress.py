@@ -7,18 +7,12 @@ from typing import Any
 
 from miwae.training import TrainingProgress
 
-__all__ = ["Progressor", "progressor"]
-
 
 @dataclass(frozen=True)
 class Progressor:
-    """Makes the callbacks to which training and imputation report their progress.
+    """Makes the callbacks to which training and imputation report their progress."""
 
-    Attributes:
-        bars: a display of rich; None shows nothing.
-    """
-
-    bars: Any = None
+    bars: Any = None  # a display of rich; None shows nothing
 
     def training(self, member: int, n_members: int) -> Callable[[TrainingProgress], None] | None:
         """The callback of one of the models that are trained."""
@@ -32,13 +26,10 @@ class Progressor:
                 return
             what = "finishing" if progress.phase == "finishing" else "training"
             score = None if progress.record is None else progress.record.log_density
-            bars.update(
-                task,
-                description=f"{what}{name}",
-                completed=progress.step,
-                total=progress.step if progress.phase == "done" else progress.max_steps,
-                note="" if score is None else f"held-out log-density {score:.3f}",
-            )
+            note = "" if score is None else f"held-out log-density {score:.3f}"
+            total = progress.step if progress.phase == "done" else progress.max_steps
+            now = {"completed": progress.step, "total": total, "note": note}
+            bars.update(task, description=f"{what}{name}", **now)
 
         return show
 
@@ -57,24 +48,11 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
     if not shown:
         yield Progressor()
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    with Progress(
-        TextColumn("{task.description:12}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
-    ) as bars:
+    text, done = progress.TextColumn, (progress.BarColumn(), progress.MofNCompleteColumn())
+    times = (progress.TimeElapsedColumn(), text("left"), progress.TimeRemainingColumn())
+    columns = (text("{task.description:12}"), *done, *times, text("{task.fields[note]}"))
+    with progress.Progress(*columns, console=Console(stderr=True)) as bars:
         yield Progressor(bars)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from miwae.errors import DataWarning
 
-__all__ = ["warn_caller"]
-
 PACKAGE = str(Path(__file__).parent)
 
 # scikit-learn wraps `transform`, and beartype wraps everything while tests run.
