@@ -31,7 +31,7 @@ from miwae.model._build import convolutional_autoencoder
 from miwae.model.networks._convolutional import ConvolutionalDecoder, ImageShape
 from miwae.model.observations import Bernoulli
 from miwae.training import TrainingSettings, initial_state
-from miwae.training.steps import advance
+from miwae.training._steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "convolution.json"
 SHAPE = ImageShape(28, 28)

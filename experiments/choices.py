@@ -23,7 +23,7 @@ from rich.table import Table
 from sklearn.datasets import load_diabetes
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae._compilation import enable_compilation_cache
 from miwae.evaluation import ampute
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae import enable_compilation_cache
 from miwae.evaluation.peers import MissForest
 from miwae.inference._imputation import impute_multiple, impute_single
 from miwae.inference._likelihood import log_likelihood

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae._compilation import enable_compilation_cache
 from miwae.inference._imputation import impute_single
 from miwae.inference._likelihood import log_likelihood
 from miwae.inference._sampling import SamplingSettings

@@ -155,10 +155,7 @@ def _mixture_prior() -> AbstractPrior:
     return eqx.tree_at(
         lambda p: (p.log_scale, p.logits),
         prior,
-        (
-            0.4 * jax.random.normal(jax.random.key(4), (3, N_LATENT)),
-            jnp.array([0.3, -0.8, 1.0]),
-        ),
+        (0.4 * jax.random.normal(jax.random.key(4), (3, N_LATENT)), jnp.array([0.3, -0.8, 1.0])),
     )
 
 

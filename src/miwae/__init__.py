@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from miwae.compilation import enable_compilation_cache
+    from miwae._compilation import enable_compilation_cache
     from miwae.errors import (
         DataError,
         DataWarning,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 # Where the names live.
 _HOMES = {
-    "miwae.compilation": ("enable_compilation_cache",),
+    "miwae._compilation": ("enable_compilation_cache",),
     "miwae.errors": (
         *("DataError", "DataWarning", "DivergenceError"),
         *("FileFormatError", "MiwaeError", "SettingsError"),

@@ -16,16 +16,16 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from miwae import frames
-from miwae.arrays import require_at_least
-from miwae.callers import warn_caller
+from miwae._arrays import require_at_least
+from miwae._callers import warn_caller
+from miwae._progress import progressor
+from miwae._threads import on_device
 from miwae.columns import Cells, Schema, infer_schema, is_missing
 from miwae.errors import DataError, FileFormatError, SettingsError
 from miwae.events import Event
 from miwae.inference import RowReport
 from miwae.pooling import MultiplyImputed
-from miwae.progress import progressor
 from miwae.tabular import EncodedTable, FittedTable, TableSettings
-from miwae.threads import on_device
 from miwae.training import TrainingRecord
 
 __all__ = ["MIWAEImputer"]

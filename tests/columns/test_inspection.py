@@ -27,11 +27,7 @@ def hints(values):
 
 def test_counts_kinds_and_patterns():
     frame = pd.DataFrame(
-        {
-            "x": [1.5, NAN, NAN, 2.5, NAN],
-            "word": ["u", None, None, "v", "u"],
-            "k": [7, 7, 7, 7, 7],
-        }
+        {"x": [1.5, NAN, NAN, 2.5, NAN], "word": ["u", None, None, "v", "u"], "k": [7, 7, 7, 7, 7]}
     )
     found = inspection_of(frame)
     assert (found.n_rows, found.n_cells, found.n_missing, found.n_patterns) == (5, 15, 5, 3)

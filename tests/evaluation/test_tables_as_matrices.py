@@ -4,7 +4,7 @@ import pytest
 
 from miwae.columns import infer_schema
 from miwae.errors import DataError
-from miwae.evaluation.tables import as_matrix, summarise
+from miwae.evaluation._tables import as_matrix, summarise
 from miwae.frames import columns
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oracle
+from miwae._row_keys import row_keys
 from miwae.errors import DataError, SettingsError
 from miwae.inference import _rounds as rounds
 from miwae.inference._estimands import Estimand, no_values
@@ -11,7 +12,6 @@ from miwae.inference._imputation import expectation, impute_multiple, impute_sin
 from miwae.inference._sampling import SamplingSettings, sample_rows
 from miwae.model._build import dense_autoencoder
 from miwae.model.observations import Categorical, Heterogeneous, Normal, Ordinal, Part
-from miwae.row_keys import row_keys
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 40)

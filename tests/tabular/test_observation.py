@@ -85,10 +85,7 @@ def test_numbers_that_take_few_values_have_point_masses_on_the_scale_of_the_mode
     scaled = [-0.5, -0.25, 0.0, 0.25]
     few, some, many = (
         Points(
-            label="integer",
-            scale=scale,
-            values=tuple(map(float, range(n))),
-            shares=(1 / n,) * n,
+            label="integer", scale=scale, values=tuple(map(float, range(n))), shares=(1 / n,) * n
         )
         for n in (2, 4, 12)
     )

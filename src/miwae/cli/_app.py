@@ -13,8 +13,6 @@ from miwae.cli._benchmark import benchmark
 from miwae.cli._commands import demo, fit, impute, inspect, score
 from miwae.errors import DataWarning, MiwaeError, SettingsError
 
-__all__ = ["app", "main"]
-
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 # Errors that begin with the name of a Python parameter, which here is the name of an option.

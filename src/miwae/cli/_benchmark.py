@@ -21,8 +21,6 @@ from miwae.cli._views import console_on
 from miwae.columns import infer_schema
 from miwae.errors import SettingsError
 
-__all__ = ["benchmark"]
-
 
 def benchmark(
     sources: Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from miwae.atomic import require_directory
+from miwae._atomic import require_directory
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
 from miwae.cli._options import deadline, require_time
@@ -23,8 +23,6 @@ from miwae.events import Event
 
 if TYPE_CHECKING:
     from miwae.tabular import EncodedTable, FittedTable, TableSettings
-
-__all__ = ["demo", "fit", "impute", "inspect", "score"]
 
 # Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
 FITTING, ONLY_FITTING = 0.6, 0.9

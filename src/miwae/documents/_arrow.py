@@ -9,8 +9,6 @@ from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._frame import Frame, arrow_bytes, pyarrow_or_error
 from miwae.errors import DataError
 
-__all__ = ["ArrowDocument", "open_arrow"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrowDocument(Document):

@@ -21,17 +21,6 @@ from miwae.documents._formats import (
 from miwae.documents._spans import Spans, span_bytes
 from miwae.documents._times import TimeFormat, parsed_times
 
-__all__ = [
-    "Known",
-    "Missing",
-    "ParsedColumn",
-    "cell_texts",
-    "format_of",
-    "has_decimals",
-    "parse_column",
-    "parse_texts",
-]
-
 _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)

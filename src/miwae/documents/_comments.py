@@ -9,8 +9,6 @@ from collections.abc import Set
 from miwae.documents._records import DELIMITERS, sniffed_delimiter
 from miwae.errors import DataError
 
-__all__ = ["refuse_title", "split_comments"]
-
 # One line, and the blank ones after it.
 _COMMENT = re.compile(rb"#[^\r\n]*(?:\r\n|\n|\r)(?:[ \t]*(?:\r\n|\n|\r))*")
 # A line by which Excel learns the delimiter.

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from miwae.errors import DataError
 
-__all__ = ["QUOTE", "Dialect", "decoded", "in_quotes", "inner_encoding"]
-
 QUOTE = '"'
 
 _BOMS = (

@@ -11,8 +11,6 @@ from jaxtyping import Bool
 from miwae.columns import Cells, Column
 from miwae.documents._frame import Frame
 
-__all__ = ["DEFAULT_NA", "Document", "Family", "Patch", "Reading"]
-
 DEFAULT_NA = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"),
     *("?", ".", "-", "#N/A", "#NA", "<NA>", "NaT"),

@@ -16,8 +16,6 @@ from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Readi
 from miwae.documents._frame import Frame, objects_of
 from miwae.errors import DataError
 
-__all__ = ["ExcelDocument", "open_excel", "openpyxl_or_error", "workbook_bytes"]
-
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _DAY = 86400.0
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
-from miwae.atomic import require_directory, write_atomically
+from miwae._atomic import require_directory, write_atomically
 from miwae.documents._arrow import open_arrow
 from miwae.documents._dialect import Dialect, inner_encoding
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
@@ -26,8 +26,6 @@ from miwae.documents._opening import open_text
 from miwae.documents._text import TextReading
 from miwae.errors import DataError, MiwaeError, SettingsError
 
-__all__ = ["open_document", "require_writable", "write", "write_frame", "write_long"]
-
 _FAMILIES: dict[str, Family] = {
     ".csv": "text",
     ".tsv": "text",
@@ -42,12 +40,7 @@ _FAMILIES: dict[str, Family] = {
 _NOT_WRITTEN = frozenset({".xls", ".xlsb", ".xlsm", ".ods", ".json"})
 
 _GZIP = b"\x1f\x8b"
-_MAGIC = {
-    b"PAR1": ".parquet",
-    b"ARROW1": ".feather",
-    b"FEA1": ".feather",
-    b"PK\x03\x04": ".xlsx",
-}
+_MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"FEA1": ".feather", b"PK\x03\x04": ".xlsx"}
 
 # The columns that say which copy and which row a line of the long format is, as in R's mice.
 _COPY, _ROW = ".imp", ".id"

@@ -11,15 +11,6 @@ from miwae.columns import Cells
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError
 
-__all__ = [
-    "BooleanFormat",
-    "CellFormat",
-    "NumberFormat",
-    "PlainFormat",
-    "cell_texts_of",
-    "example_of",
-]
-
 # Digits of numbers in columns that write exponents, or that have no numbers to imitate.
 DIGITS = 6
 

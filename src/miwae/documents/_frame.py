@@ -9,16 +9,6 @@ import numpy as np
 
 from miwae.errors import DataError
 
-__all__ = [
-    "Frame",
-    "arrow_bytes",
-    "arrow_table",
-    "objects_of",
-    "pyarrow_or_error",
-    "stacked",
-    "texts_of",
-]
-
 
 class Frame(NamedTuple):
     """A table without any format.

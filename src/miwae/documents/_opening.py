@@ -15,8 +15,6 @@ from miwae.documents._spans import Spans
 from miwae.documents._text import TextDocument
 from miwae.errors import DataError, SettingsError
 
-__all__ = ["open_text"]
-
 _ORDERS = {"day-first": "dmy", "month-first": "mdy"}
 
 
@@ -107,9 +105,7 @@ def _with_decimal_mark(document: TextDocument) -> Dialect:
         return document.dialect
     point, comma = (_has_decimals(document, mark) for mark in ".,")
     return replace(
-        document.dialect,
-        decimal="," if comma and not point else ".",
-        decimal_shown=point or comma,
+        document.dialect, decimal="," if comma and not point else ".", decimal_shown=point or comma
     )
 
 

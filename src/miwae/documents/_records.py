@@ -14,8 +14,6 @@ from miwae.documents._dialect import QUOTE
 from miwae.documents._spans import Spans, index_type
 from miwae.errors import DataError
 
-__all__ = ["DELIMITERS", "sniffed_delimiter", "split_records"]
-
 # Tried in this order: a file of decimal commas between semicolons is split evenly by both marks,
 # and nobody writes a semicolon, bar or tab in each header and cell of a file that commas separate.
 DELIMITERS = ("\t", ";", "|", ",")

@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, UInt8
 
-__all__ = ["Spans", "index_type", "span_bytes", "spliced"]
-
 
 class Spans(NamedTuple):
     """Pieces of a buffer: the i-th is `buffer[starts[i]:ends[i]]`."""

@@ -27,8 +27,6 @@ from miwae.documents._spans import Spans, span_bytes, spliced
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
 
-__all__ = ["TextDocument", "TextReading"]
-
 # How cells are written where neither this file nor what was learned shows it.
 _EXAMPLES = {
     "time": "1999-03-25T13:45:30",

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TimeFormat", "parsed_times"]
-
 _CLOCK = re.compile(
     r"(?P<glue>[T ]?)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
     r"(?::(?P<second>\d{2})(?:(?P<point>[.,])(?P<fraction>\d{1,9}))?)?"

@@ -28,14 +28,6 @@ from miwae.columns import (
 from miwae.errors import DataError
 from miwae.frames._checks import CellsByColumn, NewColumns
 
-__all__ = [
-    "array_with_columns",
-    "completed_array",
-    "filled_array",
-    "in_dtype",
-    "read_array",
-]
-
 
 def _unit(dtype: np.dtype) -> str | None:
     """The unit of times, None where it is a multiple or (months) of no fixed length."""

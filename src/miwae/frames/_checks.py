@@ -10,17 +10,6 @@ from jaxtyping import Bool, Int
 from miwae.columns import check_names
 from miwae.errors import DataError
 
-__all__ = [
-    "CellsByColumn",
-    "Library",
-    "NewColumns",
-    "as_frame",
-    "checked",
-    "is_frame",
-    "library_of",
-    "names",
-]
-
 Library: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
 
 # `Cells` by position of the column. The values are Any, since a check of types at run time would

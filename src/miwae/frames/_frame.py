@@ -13,17 +13,6 @@ from miwae.frames._checks import CellsByColumn, Library, NewColumns, checked, li
 from miwae.frames._pandas import completed_pandas, pandas_with_columns, read_pandas
 from miwae.frames._series import read_series, values_for, with_type
 
-__all__ = [
-    "columns",
-    "completed",
-    "keep",
-    "n_rows",
-    "renamed",
-    "stacked",
-    "to_library",
-    "with_columns",
-]
-
 READERS = {
     "numpy": read_array,
     "pandas": read_pandas,

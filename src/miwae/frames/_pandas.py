@@ -13,8 +13,6 @@ from miwae.frames._arrow import filled_arrow, read_arrow
 from miwae.frames._checks import CellsByColumn, NewColumns
 from miwae.frames._series import read_series, values_for
 
-__all__ = ["completed_pandas", "pandas_with_columns", "read_pandas"]
-
 # Replacing a column of a shallow copy splits the block that holds it, into up to three blocks.
 # Pandas warns when a column is added to a frame of more than 100 blocks.
 MOST_APART = 45

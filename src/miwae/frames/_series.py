@@ -22,8 +22,6 @@ from miwae.columns import (
 )
 from miwae.frames._array import in_dtype, read_array
 
-__all__ = ["dtype_of", "read_series", "values_for", "with_type"]
-
 WIDE: tuple[Any, ...] = (nw.Int128, nw.UInt128)  # numpy has no such integers
 WORDS: tuple[Any, ...] = (nw.String, nw.Categorical, nw.Enum)
 INSTANTS: tuple[Any, ...] = (nw.Date, nw.Datetime, nw.Duration)

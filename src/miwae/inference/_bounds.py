@@ -10,9 +10,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from miwae.numerics import logmeanexp
-
-__all__ = ["BOUNDS", "iwae_bound", "miwae_bound", "mvae_bound", "vae_bound"]
+from miwae._numerics import logmeanexp
 
 
 def miwae_bound(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:

@@ -12,13 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.arrays import require_at_least
-from miwae.compilation import compiled
+from miwae._arrays import require_at_least
+from miwae._compilation import compiled
 from miwae.errors import SettingsError
 from miwae.inference._weights import draw, log_weights
 from miwae.model import Autoencoder, check_data
-
-__all__ = ["Chain", "gibbs"]
 
 
 class Chain(NamedTuple):

@@ -15,15 +15,6 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from miwae.inference._importance import resample, weighted_quantile
 from miwae.model import AbstractObservation
 
-__all__ = [
-    "Estimand",
-    "completed_rows",
-    "conditional_mean",
-    "expectation_of",
-    "no_values",
-    "row_quantiles",
-]
-
 
 class Estimand(NamedTuple):
     """A value of each latent sample, and a summary of all samples of a row.

@@ -27,8 +27,6 @@ from miwae.inference._bounds import BOUNDS
 from miwae.inference._weights import log_density, log_weights
 from miwae.model import AbstractProposal, Autoencoder
 
-__all__ = ["ESTIMATORS", "BoundGradient", "bound_and_gradient"]
-
 ESTIMATORS = ("standard", "path", "dreg")
 
 

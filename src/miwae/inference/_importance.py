@@ -13,17 +13,6 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.kernels import uniform
 
-__all__ = [
-    "effective_sample_size",
-    "pareto_k",
-    "resample",
-    "self_normalised_mean",
-    "smoothed",
-    "standard_error",
-    "weighted_quantile",
-    "weighted_sum",
-]
-
 
 def effective_sample_size(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
     """`(sum w)^2 / sum w^2`: how many equally weighted samples would be worth as much.

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, UInt32
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
+from miwae._numerics import by_blocks
+from miwae._row_keys import row_keys
 from miwae.errors import SettingsError
 from miwae.inference._estimands import (
     completed_rows,
@@ -22,21 +24,6 @@ from miwae.inference._estimands import (
 from miwae.inference._rounds import BLOCK
 from miwae.inference._sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model import AbstractObservation, Autoencoder, check_data
-from miwae.numerics import by_blocks
-from miwae.row_keys import row_keys
-
-__all__ = [
-    "Expectation",
-    "MultipleImputation",
-    "Quantiles",
-    "SingleImputation",
-    "expectation",
-    "impute_multiple",
-    "impute_single",
-    "point_of",
-    "quantiles",
-]
-
 
 # Effective sample size that a row needs before it is resampled.
 LEAST_FOR_DRAWS = 60.0

@@ -6,12 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from miwae._row_keys import row_keys
 from miwae.inference._estimands import no_values
 from miwae.inference._sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model import Autoencoder, check_data
-from miwae.row_keys import row_keys
-
-__all__ = ["LogLikelihood", "log_likelihood"]
 
 
 class LogLikelihood(NamedTuple):

@@ -13,27 +13,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from miwae.compilation import compiled, compiled_in_place
+from miwae._compilation import compiled, compiled_in_place
 from miwae.inference._estimands import Estimand
-from miwae.inference._importance import (
-    effective_sample_size,
-    smoothed,
-    weighted_sum,
-)
+from miwae.inference._importance import effective_sample_size, smoothed, weighted_sum
 from miwae.inference._weights import draw
 from miwae.kernels import bits, fold_in
 from miwae.model import Autoencoder
-
-__all__ = [
-    "BLOCK",
-    "UNRELIABLE",
-    "Estimates",
-    "Round",
-    "Rows",
-    "Samples",
-    "draw_blocks",
-    "estimate",
-]
 
 # Samples of a lane. It decides which random numbers belong to a block, so it is fixed; it has many
 # divisors, so that mixtures of 2, 3, 4, 5, 6, 8 or 10 components are sampled in equal shares.

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int, PyTree, UInt32
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
 from miwae.errors import DataError, SettingsError
 from miwae.inference._estimands import Estimand, conditional_mean
 from miwae.inference._rounds import (
@@ -29,8 +29,6 @@ from miwae.inference._rounds import (
     estimate,
 )
 from miwae.model import Autoencoder
-
-__all__ = ["RowReport", "Sampled", "SamplingSettings", "compile_sampling", "sample_rows"]
 
 # Rows of a bunch. Each size is compiled anew, so there are few to choose from; less than the usual
 # smallest only where memory does not allow more.

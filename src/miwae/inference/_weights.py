@@ -6,8 +6,6 @@ from jaxtyping import Array, Bool, Float, Key
 
 from miwae.model import AbstractProposal, Autoencoder
 
-__all__ = ["LatentSamples", "draw", "log_density", "log_weights"]
-
 
 class LatentSamples(NamedTuple):
     """Samples from the proposal, decoded, with their unnormalised log-weights, Eqn. (11)."""

@@ -12,8 +12,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-__all__ = ["cholesky_solve", "solve_lower", "solve_lower_transposed"]
-
 
 def cholesky_solve(
     a: Float[Array, "L L B"], b: Float[Array, "L K B"]

@@ -13,8 +13,6 @@ from jaxtyping import Array, Float, Key
 
 from miwae.kernels._threefry import uniform
 
-__all__ = ["cosine_of_turns", "log_gamma_ratio", "standard_student_t", "student_t_log_prob"]
-
 # Of Stirling's series for the ratio of gamma functions, in powers of 1 / b^2.
 STIRLING = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336)
 

@@ -16,8 +16,6 @@ from jaxtyping import Array, Float, Key, UInt32
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
-__all__ = ["bits", "fold_in", "normal", "split_key", "uniform"]
-
 
 def _threefry(
     words: tuple[Array, Array], high: UInt32[Array, "..."], low: UInt32[Array, "..."]

@@ -14,9 +14,6 @@ from miwae.model._posteriors import AbstractPosterior
 from miwae.model._proposals import AbstractProposal, LinearProposal
 from miwae.model._widths import applied, require_width
 
-__all__ = ["AbstractAmortizer", "Amortizer", "LinearAmortizer"]
-
-
 # Limits of what an encoder makes of the core's posterior: it may be a thousand times narrower or
 # wider, and its tails those of a normal distribution. Beyond, with few samples, float32 overflows.
 MOST_WIDENING = 7.0

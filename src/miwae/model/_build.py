@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.arrays import as_incomplete, require_at_least
+from miwae._arrays import as_incomplete, require_at_least
 from miwae.errors import SettingsError
 from miwae.model._amortizers import Amortizer, LinearAmortizer
 from miwae.model._fill import AbstractFill, ZeroFill
@@ -27,14 +27,6 @@ from miwae.model.networks import (
     RecurrentEncoder,
 )
 from miwae.model.observations import AbstractObservation
-
-__all__ = [
-    "convolutional_autoencoder",
-    "dense_autoencoder",
-    "linear_autoencoder",
-    "linear_core",
-    "recurrent_autoencoder",
-]
 
 
 def _require_dimension(n_latent: int, **parts: AbstractPrior | AbstractPosterior | None) -> None:
@@ -241,9 +233,7 @@ def linear_core(
     """
     x, observed = as_incomplete(x, observed, observation.n_features)
     inputs, seen = _embedded(
-        observation,
-        jnp.asarray(np.where(observed, x, np.float32(np.nan))),
-        jnp.asarray(observed),
+        observation, jnp.asarray(np.where(observed, x, np.float32(np.nan))), jnp.asarray(observed)
     )
     n_factors = min(n_latent, observation.n_inputs)
     fit = fit_factor_analysis(

@@ -8,8 +8,6 @@ from numpyro.distributions import constraints
 
 from miwae.kernels import standard_student_t, student_t_log_prob
 
-__all__ = ["PointMasses", "StudentTDistribution"]
-
 
 class StudentTDistribution(dist.Distribution):
     """Student-t distribution with `df > 2`, in NumPyro's vocabulary."""

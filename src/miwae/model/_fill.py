@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-__all__ = ["AbstractFill", "LearnedFill", "MeanFill", "OracleFill", "ZeroFill"]
-
 
 class AbstractFill(eqx.Module):
     """A function from incomplete to complete inputs that leaves the observed ones as they are."""

@@ -9,16 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.arrays import as_incomplete
+from miwae._arrays import as_incomplete
+from miwae._numerics import by_blocks
 from miwae.errors import DataError
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._priors import AbstractPrior
 from miwae.model._proposals import AbstractProposal
 from miwae.model._widths import applied, require_width
 from miwae.model.observations import AbstractObservation
-from miwae.numerics import by_blocks
-
-__all__ = ["Autoencoder", "LatentModel", "check_data"]
 
 
 class LatentModel(eqx.Module):

@@ -14,10 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from miwae.arrays import as_incomplete, require_at_least, require_trainable
+from miwae._arrays import as_incomplete, require_at_least, require_trainable
 from miwae.kernels import cholesky_solve
-
-__all__ = ["FactorAnalysis", "FactorFit", "LinearPosterior", "fit_factor_analysis"]
 
 
 class LinearPosterior(NamedTuple):

@@ -13,16 +13,6 @@ from jaxtyping import Array, Float, Key
 from miwae.model import _proposals as proposals
 from miwae.model._proposals import AbstractProposal
 
-__all__ = [
-    "AbstractPosterior",
-    "FlowPosterior",
-    "FullNormalPosterior",
-    "FullStudentTPosterior",
-    "MixturePosterior",
-    "NormalPosterior",
-    "StudentTPosterior",
-]
-
 LATENT_SCALE_FLOOR = 1e-3  # keeps weights finite where x determines a latent dimension exactly
 DF_FLOOR = 2.1
 

@@ -11,12 +11,10 @@ from flowjax.distributions import Transformed
 from flowjax.flows import coupling_flow
 from jaxtyping import Array, Float, Key
 
+from miwae._numerics import features_first, logmeanexp
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._proposals import AbstractProposal
 from miwae.model._widths import applied
-from miwae.numerics import features_first, logmeanexp
-
-__all__ = ["AbstractPrior", "FlowPrior", "MixturePrior", "StandardNormal", "VampPrior"]
 
 LOG_2PI = math.log(2 * math.pi)
 

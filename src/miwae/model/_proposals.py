@@ -17,20 +17,9 @@ from flowjax.distributions import Transformed
 from jaxtyping import Array, Float, Key
 from paramax import unwrap
 
+from miwae._numerics import features_first, features_last
 from miwae.errors import SettingsError
 from miwae.kernels import normal, solve_lower, split_key, standard_student_t, student_t_log_prob
-from miwae.numerics import features_first, features_last
-
-__all__ = [
-    "AbstractProposal",
-    "FlowProposal",
-    "FullNormalProposal",
-    "FullStudentTProposal",
-    "LinearProposal",
-    "MixtureProposal",
-    "NormalProposal",
-    "StudentTProposal",
-]
 
 LOG_2PI = math.log(2 * math.pi)
 

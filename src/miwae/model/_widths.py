@@ -10,8 +10,6 @@ from jaxtyping import Array, Float
 
 from miwae.errors import SettingsError
 
-__all__ = ["applied", "require_width"]
-
 
 def applied(
     network: Callable[..., Any], x: Float[Array, "*B I"], *rest: Array, called: str, given: str

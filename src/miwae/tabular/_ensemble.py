@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from miwae._row_keys import row_keys
+from miwae._threads import side_by_side
 from miwae.inference import (
     RowReport,
     SamplingSettings,
@@ -20,10 +22,6 @@ from miwae.inference import (
     quantiles,
 )
 from miwae.model import Autoencoder
-from miwae.row_keys import row_keys
-from miwae.threads import side_by_side
-
-__all__ = ["Ensemble", "compile_means"]
 
 T = TypeVar("T")
 
@@ -97,9 +95,7 @@ class Ensemble:
         self.deadline = deadline
 
     def means(
-        self,
-        x: Float[np.ndarray, "N D"],
-        observed: Bool[np.ndarray, "N D"],
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
     ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
         """The single imputation of rows, and how their sampling went."""
         observation = self.autoencoders[0].generative.observation

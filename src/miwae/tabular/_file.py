@@ -18,10 +18,14 @@ from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
 from miwae.tabular._observation import observation_of
 from miwae.tabular._settings import TableSettings
-from miwae.training import TrainingRecord, TrainingSettings, TrainingState
-from miwae.training.checkpoint import load_header, load_tree, save_tree
-
-__all__ = ["load_table", "save_table"]
+from miwae.training import (
+    TrainingRecord,
+    TrainingSettings,
+    TrainingState,
+    load_header,
+    load_tree,
+    save_tree,
+)
 
 KIND = "table"
 
@@ -129,10 +133,7 @@ def _models(
 
 
 def _require_plausible(
-    path: str | Path,
-    settings: TableSettings,
-    observation: AbstractObservation,
-    n_models: int,
+    path: str | Path, settings: TableSettings, observation: AbstractObservation, n_models: int
 ) -> None:
     """Before anything is allocated: a file cannot hold a model larger than itself."""
     n_latent, hidden, layers = settings.n_latent, settings.n_hidden, settings.n_layers

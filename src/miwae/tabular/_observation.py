@@ -24,8 +24,6 @@ from miwae.model import (
     StudentT,
 )
 
-__all__ = ["LOWEST_FLOOR", "observation_of", "statistic_scale", "with_floors"]
-
 # The floor under the scale of a column is a share of its noise in the linear core, within limits.
 FLOOR_SHARE = 0.2
 LOWEST_FLOOR = 0.02

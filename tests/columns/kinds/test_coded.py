@@ -129,13 +129,7 @@ def test_booleans_are_zero_and_one(known, values, dtype):
 def test_one_and_true_and_the_text_1_are_three_levels_where_a_column_has_them():
     values = [1, "1", True, "x", 1.5]
     known = schema_of(values, dtype=object)
-    assert [repr(level) for level in known.kind.levels] == [
-        "True",
-        "1.5",
-        "1",
-        "'1'",
-        "'x'",
-    ]
+    assert [repr(level) for level in known.kind.levels] == ["True", "1.5", "1", "'1'", "'x'"]
     assert codes(known, values, object) == ([2.0, 3.0, 0.0, 4.0, 1.0], ())
     # Rows of one type only are stored in another way, and mean the same.
     assert codes(known, [1, 1]) == ([2.0, 2.0], ())

@@ -182,8 +182,4 @@ def test_kinds_are_equal_only_where_they_treat_cells_alike():
     kinds = {name: learned(name)[1] for name in MODELLED}
     equal = {(a, b) for a in kinds for b in kinds if a < b and kinds[a] == kinds[b]}
     # The same values, stored in two ways.
-    assert equal == {
-        ("dates", "times_by_request"),
-        ("flags", "zero_one"),
-        ("colours", "declared"),
-    }
+    assert equal == {("dates", "times_by_request"), ("flags", "zero_one"), ("colours", "declared")}

@@ -68,8 +68,7 @@ def test_other_columns_are_not(values, kind, bounds):
 
 
 @pytest.mark.parametrize(
-    "values",
-    [[0.1, 0.7, 1e4 / 3], [1.5e308, 1.6e308, 1.7e308], [1 + 2.0**-52, 1 + 2.0**-51]],
+    "values", [[0.1, 0.7, 1e4 / 3], [1.5e308, 1.6e308, 1.7e308], [1 + 2.0**-52, 1 + 2.0**-51]]
 )
 def test_single_precision_leaves_no_trace_beside_the_values_of_a_column(values):
     kind = schema_of(values * 20).kind

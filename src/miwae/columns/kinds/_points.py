@@ -28,8 +28,6 @@ from miwae.columns.kinds._number import (
 )
 from miwae.errors import SettingsError
 
-__all__ = ["Points"]
-
 # Numbers that take at most so many values, each often, are modelled by the shares of the values.
 MOST_POINTS = 12
 

@@ -25,8 +25,6 @@ from jaxtyping import Array, Float, Key
 from miwae.errors import SettingsError
 from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
 
-__all__ = ["ConvolutionalDecoder", "ConvolutionalEncoder", "ConvolutionLayer", "ImageShape"]
-
 WIDEST = 14  # pixels of a line that a banded matrix is made for
 
 

@@ -9,17 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from miwae._numerics import features_first, features_last
 from miwae.errors import SettingsError
-from miwae.numerics import features_first, features_last
-
-__all__ = [
-    "ACTIVATIONS",
-    "Dense",
-    "DenseLayer",
-    "LinearResidual",
-    "dense_layer",
-    "require_activation",
-]
 
 
 # Initial weights come from NumPy: JAX would compile a program for each shape, a second or two for

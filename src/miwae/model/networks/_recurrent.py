@@ -11,11 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
+from miwae._numerics import features_first
 from miwae.model.networks._dense import Dense, DenseLayer, dense_layer
-from miwae.numerics import features_first
-
-__all__ = ["GRU", "RecurrentDecoder", "RecurrentEncoder"]
 
 
 class GRU(eqx.Module):

@@ -13,10 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
 from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
-
-__all__ = ["AttentionEncoder", "SetEncoder"]
 
 
 class Embeddings(eqx.Module):

@@ -9,13 +9,7 @@ from miwae.model.observations._continuous import (
     StretchedNormal,
     StudentT,
 )
-from miwae.model.observations._discrete import (
-    Bernoulli,
-    Categorical,
-    Count,
-    Ordinal,
-    Points,
-)
+from miwae.model.observations._discrete import Bernoulli, Categorical, Count, Ordinal, Points
 from miwae.model.observations._heterogeneous import Heterogeneous, Part
 
 __all__ = [

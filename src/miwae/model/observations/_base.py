@@ -7,9 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 from numpyro.distributions import Distribution
 
-from miwae.numerics import features_first, features_last, masked_sum
-
-__all__ = ["AbstractFactorized", "AbstractObservation", "Linearisation"]
+from miwae._numerics import features_first, features_last, masked_sum
 
 
 class Linearisation(eqx.Module):
@@ -77,19 +75,13 @@ class AbstractObservation(eqx.Module):
 
     @abc.abstractmethod
     def log_prob(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B"]:
         """`log p(x_obs | z)`: the density of the observed cells only."""
 
     @abc.abstractmethod
     def mean(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B S"]:
         """`E[statistics | x_obs, z]` in closed form; meaningful where a cell is missing."""
 
@@ -159,10 +151,7 @@ class AbstractFactorized(AbstractObservation):
         return x, observed
 
     def log_prob(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B"]:
         """Sum of the log-densities of the observed cells."""
         safe = features_first(jnp.where(observed, x, self.interior))[:, None, :]
@@ -170,10 +159,7 @@ class AbstractFactorized(AbstractObservation):
         return masked_sum(cells, features_first(observed)[:, None, :], axis=0)
 
     def mean(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B S"]:
         """The mean of each cell: given z, the observed cells tell nothing more."""
         return features_last(self.distribution(features_first(eta)).mean)

@@ -1,7 +1,7 @@
 """Observation models of continuous features."""
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -9,12 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
+from miwae._numerics import features_first, features_last, softplus_inverse
 from miwae.kernels import cholesky_solve, solve_lower_transposed
 from miwae.model._distributions import StudentTDistribution
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.numerics import features_first, features_last, softplus_inverse
-
-__all__ = ["LowRankNormal", "Normal", "Positive", "Stretch", "StretchedNormal", "StudentT"]
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
 # 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the
@@ -27,7 +25,7 @@ INITIAL_DF = 10.0
 
 
 # One for all features, or one for each: not trained, but saved with a model.
-Floor = float | Float[Array, " D"]
+Floor: TypeAlias = float | Float[Array, " D"]
 
 
 def _scale(raw: Float[Array, "..."], floor: Floor) -> Float[Array, "..."]:
@@ -199,10 +197,7 @@ class StretchedNormal(AbstractNormal):
         return _stretched(spread * x + centre, up, down), observed
 
     def mean(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B S"]:
         """The mean value of each cell, within the limits of its column."""
         up, down, spread, centre, lowest, highest = self._columns(3)
@@ -303,10 +298,7 @@ class LowRankNormal(AbstractObservation):
         return loc, _scale(raw, self.scale_floor), jnp.swapaxes(stacked, -1, -2)
 
     def _factor(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> _Factor:
         loc, scale, loadings = self.moments(eta)
         rank, seen = self.rank, observed[None]
@@ -325,19 +317,13 @@ class LowRankNormal(AbstractObservation):
         return _Factor(features_last(mean), cholesky, log_prob)
 
     def log_prob(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B"]:
         """`log N(x_obs; mu_obs, F_obs F_obs' + diag(s_obs^2))`."""
         return self._factor(eta, x, observed).log_prob
 
     def mean(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B S"]:
         """`mu + F E[u | x_obs, z]`."""
         loc, _, loadings = self.moments(eta)

@@ -12,12 +12,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 from numpyro import distributions as dist
 
+from miwae._numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
 from miwae.errors import SettingsError
 from miwae.model._distributions import PointMasses
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
-
-__all__ = ["Bernoulli", "Categorical", "Count", "Ordinal", "Points"]
 
 # Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
 RARE = 0.02
@@ -227,10 +225,7 @@ class AbstractCoded(AbstractObservation):
         return self.embed(x, observed)
 
     def log_prob(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B"]:
         """Sum of the log-probabilities of the observed codes."""
         codes = features_first(jnp.where(observed, x, 0.0))[None, :, None, :]
@@ -298,10 +293,7 @@ class Categorical(AbstractCoded):
         return jax.nn.log_softmax(logits, axis=0)
 
     def mean(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B S"]:
         """Probabilities."""
         table = jnp.exp(self.log_probabilities(features_first(eta)))
@@ -373,10 +365,7 @@ class Ordinal(AbstractCoded):
         return jnp.where(self.possible()[:, :, None, None], table, IMPOSSIBLE)
 
     def mean(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B S"]:
         """`P(x > c)`."""
         survival = jax.nn.sigmoid(-self.thresholds(features_first(eta)))

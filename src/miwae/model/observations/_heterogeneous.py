@@ -10,8 +10,6 @@ from jaxtyping import Array, Bool, Float, Key
 from miwae.errors import SettingsError
 from miwae.model.observations._base import AbstractObservation, Linearisation
 
-__all__ = ["Heterogeneous", "Part"]
-
 
 class Part(eqx.Module):
     """An observation model and the columns that it describes."""
@@ -108,10 +106,7 @@ class Heterogeneous(AbstractObservation):
         return _joined(pairs)
 
     def log_prob(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B"]:
         """The sum over the parts."""
         terms = [
@@ -121,10 +116,7 @@ class Heterogeneous(AbstractObservation):
         return jnp.sum(jnp.stack(terms), axis=0)
 
     def mean(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
     ) -> Float[Array, "K B S"]:
         """By part."""
         means = [

@@ -11,8 +11,6 @@ from threadpoolctl import ThreadpoolController
 
 from miwae.errors import SettingsError
 
-__all__ = ["WORKERS", "meanwhile", "on_device", "one_thread_each", "side_by_side"]
-
 # Tasks at a time. A constant, so that the memory needed does not depend on the machine.
 WORKERS = 2
 
@@ -83,9 +81,8 @@ def meanwhile(*tasks: Callable[[], object]) -> Iterator[None]:
 def side_by_side(tasks: Sequence[Callable[[Callable[[], None]], T]]) -> list[T]:
     """Run independent tasks, two at a time, and return their results in order.
 
-    Args:
-        tasks: each gets a function that it has to call regularly; the function raises an exception
-            if another task has failed or the user has interrupted.
+    Each task gets a function that it has to call regularly; the function raises an exception if
+    another task has failed or the user has interrupted.
     """
     ended = threading.Event()
 

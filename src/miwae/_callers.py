@@ -8,8 +8,6 @@ from types import FrameType
 
 from miwae.errors import DataWarning
 
-__all__ = ["warn_caller"]
-
 PACKAGE = str(Path(__file__).parent) + os.sep
 
 # scikit-learn wraps `transform`, and beartype wraps everything while tests run, also in code of

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from miwae.evaluation.amputation import ampute
-from miwae.evaluation.metrics import column_deviations, mse
-from miwae.evaluation.peers.base import AbstractPeer, from_one_hot, one_hot
-
-__all__ = ["PCA", "fit_components"]
+from miwae.evaluation._amputation import ampute
+from miwae.evaluation._metrics import Flags, Table, column_deviations, mse
+from miwae.evaluation.peers._base import AbstractPeer, from_one_hot, one_hot
 
 MAX_ITERATIONS = 1_000
 
@@ -41,9 +39,7 @@ class PCA(AbstractPeer):
     selection: Literal["kfold", "gcv"] = "kfold"
     max_components: int = 5
 
-    def _complete(
-        self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
-    ) -> Float[np.ndarray, "N D"]:
+    def _complete(self, x: Table, categorical: Flags) -> Table:
         table = one_hot(x, categorical)
         count = self.choose(table) if self.n_components is None else self.n_components
         return from_one_hot(fit_components(table, count), x, categorical)

@@ -6,22 +6,24 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Int, Key
 
-from miwae.arrays import require_trainable
-from miwae.compilation import make_room_for_programs, program_of
+from miwae._arrays import require_trainable
+from miwae._compilation import make_room_for_programs, program_of
+from miwae._threads import meanwhile
 from miwae.errors import FileFormatError
 from miwae.model import Autoencoder, check_data
-from miwae.threads import meanwhile
-from miwae.training.checkpoint import load_checkpoint, save_checkpoint
-from miwae.training.guard import Guard
-from miwae.training.history import (
+from miwae.training._checkpoint import load_checkpoint, save_checkpoint
+from miwae.training._guard import Guard
+from miwae.training._history import (
+    Callback,
+    Phase,
     TrainingProgress,
     TrainingRecord,
     TrainingResult,
@@ -29,15 +31,14 @@ from miwae.training.history import (
     record_of,
     with_score,
 )
-from miwae.training.holdout import Evaluation, evaluation_of
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState, initial_state
-from miwae.training.steps import Advanced, advance
-
-__all__ = ["fit", "refit_amortizer"]
+from miwae.training._holdout import Evaluation, Seen, Values, evaluation_of
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState, initial_state
+from miwae.training._steps import Advanced, advance
 
 FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all observed cells
 FINISHING_CHUNKS = 10  # chunks of the last steps; time and progress are checked between them
+NOT_LEARNED = "the held-out cells were not learned from"
 
 
 class _Run(NamedTuple):
@@ -45,14 +46,18 @@ class _Run(NamedTuple):
 
     settings: TrainingSettings
     key: Key[Array, ""]
-    x: Float[np.ndarray, "N D"]
-    observed: Bool[np.ndarray, "N D"]
-    remaining: Bool[np.ndarray, "N D"]  # the observed cells that are not held out
+    x: Values
+    observed: Seen
+    remaining: Seen  # the observed cells that are not held out
     evaluation: Evaluation | None  # None if no cells are held out
     checkpoint: Path | None
     fingerprint: str  # identifies the data and the key; empty without a checkpoint
-    report: Callable[[TrainingProgress], None]
+    callback: Callback | None
     elapsed: Callable[[], float]  # seconds of the run, those before an interruption included
+
+    def report(self, phase: Phase, step: int, n_steps: int, last: TrainingRecord | None) -> None:
+        if self.callback is not None:
+            self.callback(TrainingProgress(phase, step, n_steps, last))
 
 
 class _Moment(NamedTuple):
@@ -62,6 +67,10 @@ class _Moment(NamedTuple):
     guard: Guard
     history: tuple[TrainingRecord, ...] = ()
 
+    @property
+    def last(self) -> TrainingRecord | None:
+        return self.history[-1] if self.history else None
+
 
 def fit(
     autoencoder: Autoencoder,
@@ -70,7 +79,7 @@ def fit(
     *,
     settings: TrainingSettings,
     key: Key[Array, ""],
-    callback: Callable[[TrainingProgress], None] | None = None,
+    callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     copies_of: Int[np.ndarray, " N"] | None = None,
 ) -> TrainingResult:
@@ -101,8 +110,7 @@ def fit(
     values, seen = check_data(autoencoder, x, observed)
     require_trainable(seen)
     path = None if checkpoint is None else Path(checkpoint)
-    report = callback or (lambda progress: None)
-    run, start = _prepare(autoencoder, values, seen, settings, key, report, path, copies_of)
+    run, start = _prepare(autoencoder, values, seen, settings, key, callback, path, copies_of)
     moment, reason = _train(run, start)
     return _finish(run, moment, reason)
 
@@ -114,20 +122,13 @@ def refit_amortizer(
     *,
     settings: TrainingSettings,
     key: Key[Array, ""],
-    callback: Callable[[TrainingProgress], None] | None = None,
+    callback: Callback | None = None,
 ) -> TrainingResult:
     """Train the amortizer on other rows; the generative model does not change.
 
     Before the likelihood of a test set is estimated, its proposals should be as good as those of
-    the training set, or the estimate is too low (Cremer et al., 2018).
-
-    Args:
-        autoencoder: the model.
-        x: the rows to be scored.
-        observed: True where a cell was seen.
-        settings: of the run.
-        key: for minibatches and latent samples.
-        callback: called before compilation and after each evaluation.
+    the training set, or the estimate is too low (Cremer et al., 2018). `x` are the rows to be
+    scored; the other arguments are those of `fit`.
     """
     fixed = autoencoder.generative.prior.fixed(autoencoder.amortizer)
     autoencoder = eqx.tree_at(lambda a: a.generative.prior, autoencoder, fixed)
@@ -135,16 +136,13 @@ def refit_amortizer(
     return fit(autoencoder, x, observed, settings=settings, key=key, callback=callback)
 
 
-# ---------------------------------------------------------------- prepare
-
-
 def _prepare(
     autoencoder: Autoencoder,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Values,
+    observed: Seen,
     settings: TrainingSettings,
     key: Key[Array, ""],
-    report: Callable[[TrainingProgress], None],
+    callback: Callback | None,
     checkpoint: Path | None,
     copies_of: Int[np.ndarray, " N"] | None,
 ) -> tuple[_Run, _Moment]:
@@ -158,48 +156,30 @@ def _prepare(
     fingerprint = "" if checkpoint is None else _fingerprint(x, observed, key)
     if checkpoint is not None and checkpoint.exists():
         start = _resumed(checkpoint, start, settings, fingerprint)
-    before = start.history[-1].seconds if start.history else 0.0
-    started = time.monotonic() - before
-    run = _Run(
-        settings=settings,
-        key=key,
-        x=x,
-        observed=observed,
-        remaining=remaining,
-        evaluation=evaluation,
-        checkpoint=checkpoint,
-        fingerprint=fingerprint,
-        report=report,
-        elapsed=lambda: time.monotonic() - started,
-    )
-    return run, start
+    started = time.monotonic() - (start.last.seconds if start.last else 0.0)
+    elapsed = lambda: time.monotonic() - started  # noqa: E731
+    data = (x, observed, remaining, evaluation)
+    return _Run(settings, key, *data, checkpoint, fingerprint, callback, elapsed), start
 
 
-def _resumed(
-    checkpoint: Path, start: _Moment, settings: TrainingSettings, fingerprint: str
-) -> _Moment:
+def _resumed(path: Path, start: _Moment, settings: TrainingSettings, fingerprint: str) -> _Moment:
     """The state, guard and history of a checkpoint."""
-    state, (saved, memory) = load_checkpoint(checkpoint, start.state, settings, fingerprint)
+    state, (saved, memory) = load_checkpoint(path, start.state, settings, fingerprint)
     if int(state.step) > settings.max_steps:
         raise FileFormatError(
-            f"{checkpoint} is of step {int(state.step)}, beyond max_steps "
+            f"{path} is of step {int(state.step)}, beyond max_steps "
             f"({settings.max_steps}): allow more steps, or use another file"
         )
     history = tuple(TrainingRecord(*record) for record in saved)
     return _Moment(state, start.guard.resumed(memory), history)
 
 
-def _fingerprint(
-    x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]
-) -> str:
+def _fingerprint(x: Values, observed: Seen, key: Key[Array, ""]) -> str:
     """Identifies the observed cells and the key of a run."""
     digest = hashlib.sha256(np.where(observed, x, 0.0).astype(np.float32).tobytes())
     digest.update(observed.tobytes())
     digest.update(np.asarray(jax.random.key_data(key)).tobytes())
     return digest.hexdigest()
-
-
-# ---------------------------------------------------------------- train
 
 
 def _train(run: _Run, moment: _Moment) -> tuple[_Moment, str]:
@@ -208,14 +188,17 @@ def _train(run: _Run, moment: _Moment) -> tuple[_Moment, str]:
     take_steps = _steps_on(run, run.remaining)
     moment = _first_evaluation(run, moment, take_steps)
     while (reason := _reason_to_stop(run, moment.state)) is None:
-        new = take_steps(moment.state, _chunk(int(moment.state.step), settings))
+        step = int(moment.state.step)
+        wanted = max(settings.evaluate_every, int(settings.evaluate_growth * step))
+        new = take_steps(moment.state, min(wanted, settings.max_steps - step))
         state, guard, kept = moment.guard.check(moment.state, new)
         moment = moment._replace(state=state, guard=guard)
         if kept:
             moment = _evaluated(run, moment, float(new.bound))
             if run.checkpoint is not None:
-                _save(run, run.checkpoint, moment)
-            _report(run, "training", moment)
+                memory = (moment.history, moment.guard.memory)
+                save_checkpoint(run.checkpoint, moment.state, settings, memory, run.fingerprint)
+            run.report("training", int(state.step), settings.max_steps, moment.last)
     return moment, reason
 
 
@@ -223,8 +206,7 @@ def _first_evaluation(
     run: _Run, moment: _Moment, take_steps: Callable[[TrainingState, int], Advanced]
 ) -> _Moment:
     """Evaluate the initial model while the training program is compiled on another thread."""
-    step = int(moment.state.step)
-    run.report(TrainingProgress("compiling", step, run.settings.max_steps, None))
+    run.report("compiling", int(moment.state.step), run.settings.max_steps, None)
     compile_steps = lambda: take_steps(moment.state, 0)  # noqa: E731
     with meanwhile(*([compile_steps] if _reason_to_stop(run, moment.state) is None else [])):
         if run.evaluation is None or moment.history:
@@ -232,9 +214,7 @@ def _first_evaluation(
         return _evaluated(run, moment, math.nan)
 
 
-def _steps_on(
-    run: _Run, observed: Bool[np.ndarray, "N D"]
-) -> Callable[[TrainingState, int], Advanced]:
+def _steps_on(run: _Run, observed: Seen) -> Callable[[TrainingState, int], Advanced]:
     """The function that takes steps on these cells of the run's rows."""
     x, seen = jnp.asarray(run.x), jnp.asarray(observed)
     program = _program_of(run.settings)
@@ -247,12 +227,6 @@ def _program_of(settings: TrainingSettings) -> Callable[..., Advanced]:
     timeless = dataclasses.replace(settings, max_seconds=None)
     program = program_of(advance, hasty=settings.hasty)
     return lambda state, x, observed, n_steps: program(state, x, observed, timeless, n_steps)
-
-
-def _chunk(step: int, settings: TrainingSettings) -> int:
-    """How many steps to take until the next evaluation."""
-    wanted = max(settings.evaluate_every, int(settings.evaluate_growth * step))
-    return min(wanted, settings.max_steps - step)
 
 
 def _evaluated(run: _Run, moment: _Moment, bound: float) -> _Moment:
@@ -281,19 +255,6 @@ def _reason_to_stop(run: _Run, state: TrainingState) -> str | None:
     return None
 
 
-def _save(run: _Run, path: Path, moment: _Moment) -> None:
-    memory = (moment.history, moment.guard.memory)
-    save_checkpoint(path, moment.state, run.settings, memory, run.fingerprint)
-
-
-def _report(run: _Run, phase: Literal["training", "done"], moment: _Moment) -> None:
-    last = moment.history[-1] if moment.history else None
-    run.report(TrainingProgress(phase, int(moment.state.step), run.settings.max_steps, last))
-
-
-# ---------------------------------------------------------------- finish
-
-
 def _finish(run: _Run, moment: _Moment, reason: str) -> TrainingResult:
     """Train the best state on the held-out cells as well, if the settings ask for it."""
     events = [*moment.guard.events, reason]
@@ -301,16 +262,15 @@ def _finish(run: _Run, moment: _Moment, reason: str) -> TrainingResult:
         state, event = _with_held_out_cells(run, moment)
         moment = moment._replace(state=state)
         events.append(event)
-    _report(run, "done", moment)
+    run.report("done", int(moment.state.step), run.settings.max_steps, moment.last)
     return TrainingResult(moment.state.best, moment.state, moment.history, tuple(events))
 
 
 def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str]:
     """Continue from the best state, with a new optimiser, on all observed cells.
 
-    Returns:
-        The last state, with itself as the best, and what happened; the state of `moment` if no
-        step was taken or training diverged.
+    Returns the last state, with itself as the best, and what happened; the state of `moment` if no
+    step was taken or training diverged.
     """
     settings = run.settings
     n_steps = math.ceil(settings.finish * best_step(moment.history, settings))
@@ -323,12 +283,11 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
             break
         new = take_steps(state, min(-(-n_steps // FINISHING_CHUNKS), n_steps - done))
         if not moment.guard.is_good(new):
-            diverged = "training diverged with them"
-            return moment.state, f"the held-out cells were not learned from: {diverged}"
+            return moment.state, f"{NOT_LEARNED}: training diverged with them"
         state = new.state
-        run.report(TrainingProgress("finishing", int(state.step), n_steps, moment.history[-1]))
+        run.report("finishing", int(state.step), n_steps, moment.last)
     if done == 0:
         why = "no step improved the first state" if n_steps == 0 else "max_seconds is used up"
-        return moment.state, f"the held-out cells were not learned from: {why}"
+        return moment.state, f"{NOT_LEARNED}: {why}"
     state = eqx.tree_at(lambda s: s.best, state, state.result(settings))
     return state, f"went on from the best state for {done} steps with the held-out cells"

@@ -1,15 +1,17 @@
 """Hide observed cells of a table, so that imputations can be compared with their true values."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.optimize import bisect
 from scipy.special import expit, logit
 
 from miwae.errors import DataError, SettingsError
+from miwae.evaluation._metrics import Cells, Table
 
-__all__ = ["MECHANISMS", "ampute"]
+Probabilities: TypeAlias = Callable[[Table, float, np.random.Generator], Table]
 
 MECHANISMS = {
     "mcar": "every cell with the same probability",
@@ -21,19 +23,12 @@ MECHANISMS = {
     "mnar-both": "only values in the outer quantiles, on both sides",
 }
 
-# Observed cells that each column keeps: with fewer there is no standard deviation.
-KEPT = 2
-
-# Logits per standard deviation: an odds ratio of about seven.
-SLOPE = 2.0
-
-# The share of the columns that are drivers; fewer if the rate is too high for so many.
-DRIVERS = 0.3
+KEPT = 2  # observed cells of each column; with fewer there is no standard deviation
+SLOPE = 2.0  # logits per standard deviation: an odds ratio of about seven
+DRIVERS = 0.3  # share of the columns that are drivers; fewer if the rate is too high for so many
 
 
-def ampute(
-    x: Float[np.ndarray, "N D"], rate: float, mechanism: str, *, rng: np.random.Generator
-) -> Bool[np.ndarray, "N D"]:
+def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -> Cells:
     """Choose cells to hide.
 
     Every column that loses cells loses the same expected share of them, except with "mcar-exact".
@@ -45,13 +40,6 @@ def ampute(
         rate: the share of the observed cells to hide: expected, or exact with "mcar-exact".
         mechanism: one of `MECHANISMS`.
         rng: source of all random numbers.
-
-    Returns:
-        True for the cells to hide, never where `x` is NaN.
-
-    Raises:
-        SettingsError: an unknown mechanism, a rate outside of (0, 1), or too high for "mar".
-        DataError: infinite values, or too few rows to hide that many cells.
     """
     if mechanism not in MECHANISMS:
         raise SettingsError(f"mechanism {mechanism!r} is not one of {', '.join(MECHANISMS)}")
@@ -66,13 +54,10 @@ def ampute(
     probability = np.where(observed, _PROBABILITIES[mechanism](x, rate, rng), 0.0)
     # A cell is hidden if a uniform number is below its probability: if their ratio is below 1.
     with np.errstate(divide="ignore"):
-        ratio = _protected(rng.random(x.shape) / probability, observed)
-    return ratio < 1
+        return _protected(rng.random(x.shape) / probability, observed) < 1
 
 
-def _protected(
-    score: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
-) -> Float[np.ndarray, "N D"]:
+def _protected(score: Table, observed: Cells) -> Table:
     """Set the score of cells that must stay to infinity: the largest scores of each column.
 
     They would stay anyway, unless nearly all cells of their column are hidden.
@@ -83,9 +68,7 @@ def _protected(
     return score
 
 
-def _exactly(
-    observed: Bool[np.ndarray, "N D"], rate: float, rng: np.random.Generator
-) -> Bool[np.ndarray, "N D"]:
+def _exactly(observed: Cells, rate: float, rng: np.random.Generator) -> Cells:
     score = _protected(rng.random(observed.shape), observed)
     count, most = round(rate * observed.sum()), np.isfinite(score).sum()
     if count > most:
@@ -98,15 +81,7 @@ def _exactly(
     return hidden.reshape(observed.shape)
 
 
-def _mcar(
-    x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
-) -> Float[np.ndarray, "N D"]:
-    return np.full(x.shape, rate)
-
-
-def _mar(
-    x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
-) -> Float[np.ndarray, "N D"]:
+def _mar(x: Table, rate: float, rng: np.random.Generator) -> Table:
     """Probabilities from random mixtures of the drivers; missing drivers count as means."""
     drivers = _drivers(x, rate, rng)
     others = np.setdiff1d(np.arange(x.shape[1]), drivers)
@@ -121,7 +96,7 @@ def _mar(
     return probability
 
 
-def _drivers(x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator) -> np.ndarray:
+def _drivers(x: Table, rate: float, rng: np.random.Generator) -> Int[np.ndarray, " J"]:
     """Random columns that stay as they are, few enough to leave the cells to hide."""
     order = rng.permutation(x.shape[1])
     cells = np.cumsum((~np.isnan(x[:, order])).sum(0))
@@ -135,20 +110,16 @@ def _drivers(x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator)
     return order[: min(wanted, fitting)]
 
 
-def _self_masking(
-    x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
-) -> Float[np.ndarray, "N D"]:
+def _self_masking(x: Table, rate: float, rng: np.random.Generator) -> Table:
     z, seen = _standardised(x), ~np.isnan(x)
     columns = [_logistic(z[:, j], seen[:, j], rate) for j in range(x.shape[1])]
     return np.stack(columns, axis=1)
 
 
-def _quantile(side: str) -> Callable[..., Float[np.ndarray, "N D"]]:
+def _quantile(side: str) -> Probabilities:
     """Probabilities for values in a tail; some of the values in it stay observed."""
 
-    def probabilities(
-        x: Float[np.ndarray, "N D"], rate: float, rng: np.random.Generator
-    ) -> Float[np.ndarray, "N D"]:
+    def probabilities(x: Table, rate: float, rng: np.random.Generator) -> Table:
         inside = (1 + rate) / 2
         tail = rate / inside
         level = _levels(x, rng)
@@ -158,14 +129,14 @@ def _quantile(side: str) -> Callable[..., Float[np.ndarray, "N D"]]:
     return probabilities
 
 
-def _levels(x: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Float[np.ndarray, "N D"]:
+def _levels(x: Table, rng: np.random.Generator) -> Table:
     """The share of a column below each value; ties are broken at random."""
     order = np.lexsort((rng.random(x.shape), x), axis=0)  # NaN come last
     rank = np.argsort(order, axis=0)
     return (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)
 
 
-def _standardised(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+def _standardised(x: Table) -> Table:
     """Columns of mean 0 and standard deviation 1, with 0 for missing cells."""
     seen = ~np.isnan(x)
     count = np.maximum(seen.sum(0), 1)
@@ -186,8 +157,8 @@ def _logistic(
     return expit(slope + float(intercept))  # pyright: ignore[reportArgumentType]
 
 
-_PROBABILITIES: dict[str, Callable[..., Float[np.ndarray, "N D"]]] = {
-    "mcar": _mcar,
+_PROBABILITIES: dict[str, Probabilities] = {
+    "mcar": lambda x, rate, rng: np.full(x.shape, rate),
     "mar": _mar,
     "mnar-self": _self_masking,
     "mnar-upper": _quantile("upper"),

@@ -1,6 +1,6 @@
 """The compiled part of training: one step, and many steps as one program."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
@@ -8,20 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from miwae.compilation import compiled
+from miwae._compilation import compiled
 from miwae.errors import SettingsError
 from miwae.inference import BoundGradient, bound_and_gradient
 from miwae.kernels import bits, fold_in, uniform
 from miwae.model import Autoencoder
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState, optimizer
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState, optimizer
 
-__all__ = ["Advanced", "Batch", "advance", "step_on"]
+Rows: TypeAlias = Float[Array, "B D"]
+Cells: TypeAlias = Bool[Array, "B D"]
+Number: TypeAlias = Float[Array, ""]
+Carry: TypeAlias = tuple[PyTree, Number, Number]
 
 SMALLEST_SHARD = 16  # rows; with fewer, one shard is as fast as two
-
 ROWS = "rows"  # the axis along which a batch is cut for several devices
-
 LEAST = -100.0  # nats per cell: ten times a fall of the mean bound that counts as divergence
 
 DROPOUT = 2**30  # folded into the key of a step; larger than any number of shards
@@ -31,8 +32,8 @@ SHUFFLE = 2**31 - 1  # minus the epoch, folded into the key; larger than any ste
 class Batch(NamedTuple):
     """Rows, their observed cells, and their weights in the loss."""
 
-    x: Float[Array, "B D"]
-    observed: Bool[Array, "B D"]
+    x: Rows
+    observed: Cells
     row_weights: Float[Array, " B"]
 
 
@@ -44,8 +45,8 @@ class Advanced(NamedTuple):
     """
 
     state: TrainingState
-    first: Float[Array, ""]  # the bound of the first batch, before its step
-    bound: Float[Array, ""]
+    first: Number  # the bound of the first batch, before its step
+    bound: Number
     finite: Bool[Array, ""]
 
 
@@ -67,14 +68,11 @@ def _gradient(
         )
     arrays, static = eqx.partition(autoencoder, eqx.is_array)
 
-    def on_device(
-        arrays: PyTree, keys: Key[Array, " S"], batch: Batch, visible: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, " B"], PyTree]:
+    def on_device(arrays: PyTree, keys: Any, batch: Batch, visible: Any) -> tuple[Array, PyTree]:
         own = _on_one_device(eqx.combine(arrays, static), keys, batch, visible, settings)
         return own.bound, jax.lax.psum(own.gradient, ROWS)
 
-    by_rows = jax.sharding.PartitionSpec(ROWS)
-    everywhere = jax.sharding.PartitionSpec()
+    by_rows, everywhere = jax.sharding.PartitionSpec(ROWS), jax.sharding.PartitionSpec()
     spread = jax.shard_map(
         on_device,
         mesh=_mesh(settings.devices),
@@ -100,7 +98,7 @@ def _on_one_device(
     autoencoder: Autoencoder,
     keys: Key[Array, " S"],
     batch: Batch,
-    visible: Bool[Array, "B D"],
+    visible: Cells,
     settings: TrainingSettings,
 ) -> BoundGradient:
     """The gradient of the rows on one device, with one shard for each key."""
@@ -115,9 +113,7 @@ def _on_one_device(
     )
 
 
-def _visible(
-    observed: Bool[Array, "B D"], key: Key[Array, ""], settings: TrainingSettings
-) -> Bool[Array, "B D"]:
+def _visible(observed: Cells, key: Key[Array, ""], settings: TrainingSettings) -> Cells:
     """The observed cells that the encoder sees."""
     if settings.input_dropout == 0:
         return observed
@@ -127,30 +123,26 @@ def _visible(
 
 def _without_generative(tree: PyTree) -> PyTree:
     """Gradients or updates with zeros for the generative model."""
-    return eqx.tree_at(
-        lambda t: t.generative, tree, replace_fn=lambda t: jax.tree.map(jnp.zeros_like, t)
-    )
+    zeros = jax.tree.map(jnp.zeros_like, tree.generative)
+    return eqx.tree_at(lambda t: t.generative, tree, zeros)
 
 
 def _step(
     state: TrainingState, batch: Batch, settings: TrainingSettings
-) -> tuple[TrainingState, Float[Array, ""]]:
+) -> tuple[TrainingState, Number]:
     """One gradient step, and the weighted bound before it; see `LEAST`."""
     key = fold_in(state.key, state.step)
     bound, gradient = _gradient(state.autoencoder, batch, key, settings)
     parameters, static = eqx.partition(state.autoencoder, eqx.is_inexact_array)
     keep = (lambda tree: tree) if settings.trained == "all" else _without_generative
     loss_gradient = keep(jax.tree.map(jnp.negative, gradient))
-    updates, optimizer_state = optimizer(settings).update(
-        loss_gradient, state.optimizer_state, parameters
-    )
+    update = optimizer(settings).update
+    updates, optimizer_state = update(loss_gradient, state.optimizer_state, parameters)
     moved = jax.tree.map(lambda p, u: p + state.step_scale * u, parameters, keep(updates))
     averaged = _averaged(state, moved, settings)
-    state = eqx.tree_at(
-        lambda s: (s.autoencoder, s.averaged, s.optimizer_state, s.step),
-        state,
-        (eqx.combine(moved, static), averaged, optimizer_state, state.step + 1),
-    )
+    new = (eqx.combine(moved, static), averaged, optimizer_state, state.step + 1)
+    where = lambda s: (s.autoencoder, s.averaged, s.optimizer_state, s.step)  # noqa: E731
+    state = eqx.tree_at(where, state, new)
     limited = jnp.maximum(bound, LEAST * batch.observed.sum(axis=1))
     return state, jnp.sum(limited * batch.row_weights)
 
@@ -176,8 +168,7 @@ def _next_rows(state: TrainingState, batch_size: int) -> tuple[Int[Array, " N"],
     of the order are skipped in this epoch.
     """
     n_rows = state.order.shape[0]
-    per_epoch = n_rows // batch_size
-    epoch, place = jnp.divmod(state.step, per_epoch)
+    epoch, place = jnp.divmod(state.step, n_rows // batch_size)
     key = fold_in(state.key, SHUFFLE - epoch)
     order = jax.lax.cond(
         place == 0,
@@ -205,9 +196,7 @@ def advance(
     row_weights = jnp.full(batch_size, 1 / batch_size)
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def body(
-        i: Int[Array, ""], carry: tuple[PyTree, Float[Array, ""], Float[Array, ""]]
-    ) -> tuple[PyTree, Float[Array, ""], Float[Array, ""]]:
+    def body(i: Int[Array, ""], carry: Carry) -> Carry:
         arrays, first, total = carry
         state = eqx.combine(arrays, static)
         order, rows = _next_rows(state, batch_size)

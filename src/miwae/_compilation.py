@@ -10,16 +10,10 @@ import equinox as eqx
 import jax
 from jax.core import Tracer
 
-__all__ = [
-    "cache_directory",
-    "compiled",
-    "compiled_in_place",
-    "enable_compilation_cache",
-    "make_room_for_programs",
-    "program_of",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
+
+# The memory mappings of this process, and how many Linux allows.
+MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
 # On CPUs, level 1 of LLVM's optimisation saves a third of the compilation time, and programs are
 # as fast: most of their time goes into matrix products, which are compiled already. Turning off
@@ -55,9 +49,7 @@ def compiled_in_place(function: F) -> F:
 def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     """The `filter_jit`-wrapped program of a function that is `compiled`.
 
-    Args:
-        function: decorated with `compiled`.
-        hasty: compile in less time, for a program that will not run for long.
+    A `hasty` one is compiled in less time: for a program that will not run for long.
     """
     if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
         return _program(function.__wrapped__)  # pyright: ignore
@@ -69,10 +61,6 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:
     chosen: dict[str, Any] = {"compiler_options": dict(options)} if options else {}
     return eqx.filter_jit(function, donate=getattr(function, DONATE, "none"), **chosen)
-
-
-# The memory mappings of this process, and how many Linux allows.
-MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
 
 def make_room_for_programs() -> None:
@@ -100,16 +88,13 @@ def cache_directory() -> Path:
 
 
 def enable_compilation_cache(directory: str | Path | None = None) -> Path:
-    """Keep compiled programs on disk, for later processes.
+    """Keep compiled programs on disk, for later processes, and return the directory.
 
     It changes JAX's settings for the whole process, so an application calls it once, before
     anything is compiled; the library never does.
 
     Args:
-        directory: of the cache; by default `cache_directory()`.
-
-    Returns:
-        The directory.
+        directory: of the cache; by default `miwae` in the user's cache directory.
     """
     path = Path(directory) if directory is not None else cache_directory()
     path.mkdir(parents=True, exist_ok=True)

@@ -9,9 +9,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 
 from miwae.errors import SettingsError
 from miwae.model import Autoencoder
-from miwae.training.settings import TrainingSettings
-
-__all__ = ["TrainingState", "initial_state", "optimizer"]
+from miwae.training._settings import TrainingSettings
 
 
 class TrainingState(eqx.Module):
@@ -39,9 +37,7 @@ def _decayed(parameters: PyTree) -> PyTree:
 
     Biases and the linear core do not decay.
     """
-
-    def decays(node: PyTree) -> bool:
-        return getattr(node, "decays_weights", False)
+    decays = lambda node: getattr(node, "decays_weights", False)  # noqa: E731
 
     def mark(node: PyTree) -> PyTree:
         inside = decays(node)
@@ -58,14 +54,11 @@ def optimizer(settings: TrainingSettings) -> optax.GradientTransformation:
             raise SettingsError(
                 f"warmup_steps ({warmup}) must be below max_steps ({settings.max_steps})"
             )
-        schedule = optax.warmup_cosine_decay_schedule(
-            0.0 if warmup else peak, peak, warmup, settings.max_steps
-        )
+        start = 0.0 if warmup else peak
+        schedule = optax.warmup_cosine_decay_schedule(start, peak, warmup, settings.max_steps)
     else:
-        schedule = optax.join_schedules(
-            [optax.linear_schedule(0.0, peak, max(warmup, 1)), optax.constant_schedule(peak)],
-            [warmup],
-        )
+        rise = optax.linear_schedule(0.0, peak, max(warmup, 1))
+        schedule = optax.join_schedules([rise, optax.constant_schedule(peak)], [warmup])
     clip, rate = optax.clip_by_global_norm(settings.clip), optax.scale_by_learning_rate(schedule)
     if settings.optimizer == "adamw":
         decay = optax.add_decayed_weights(settings.weight_decay, mask=_decayed)

@@ -1,38 +1,32 @@
 """Held-out cells: observed cells that training does not see, to evaluate a model on."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from miwae.compilation import compiled, program_of
+from miwae._compilation import compiled, program_of
+from miwae._numerics import logmeanexp
 from miwae.inference import draw, self_normalised_mean
 from miwae.model import Autoencoder
-from miwae.numerics import logmeanexp
-from miwae.training.settings import TrainingSettings
-
-__all__ = ["Evaluation", "HeldOutScore", "evaluation_of", "hold_out", "score_held_out"]
+from miwae.training._settings import TrainingSettings
 
 EVALUATION_BLOCK = 128  # rows
 
+Values: TypeAlias = Float[np.ndarray, "N D"]
+Seen: TypeAlias = Bool[np.ndarray, "N D"]
+Rows: TypeAlias = Float[Array, "N D"]
+Cells: TypeAlias = Bool[Array, "N D"]
 
-def hold_out(
-    observed: Bool[np.ndarray, "N D"], fraction: float, rng: np.random.Generator
-) -> Bool[np.ndarray, "N D"]:
-    """Choose a share of the observed cells; each row and each column keeps at least one.
 
-    Returns:
-        True where a cell is held out; always a subset of `observed`.
-    """
+def hold_out(observed: Seen, fraction: float, rng: np.random.Generator) -> Seen:
+    """Choose a share of the observed cells; each row and each column keeps at least one."""
     chosen = observed & (rng.random(observed.shape) < fraction)
-    for axis in (0, 1):
-        emptied = np.flatnonzero(~(observed & ~chosen).any(axis=axis))
-        for index in emptied:
-            cells = (slice(None), index) if axis == 0 else (index, slice(None))
-            keep = rng.choice(np.flatnonzero(observed[cells]))
-            chosen[(keep, index) if axis == 0 else (index, keep)] = False
+    for seen, held in ((observed.T, chosen.T), (observed, chosen)):  # views: columns, then rows
+        for line in np.flatnonzero(~(seen & ~held).any(axis=1)):
+            held[line, rng.choice(np.flatnonzero(seen[line]))] = False
     return chosen
 
 
@@ -46,25 +40,17 @@ class HeldOutScore(NamedTuple):
 @compiled
 def score_held_out(
     autoencoder: Autoencoder,
-    x: Float[Array, "N D"],
-    observed: Bool[Array, "N D"],
-    held_out: Bool[Array, "N D"],
+    x: Rows,
+    observed: Cells,
+    held_out: Cells,
     key: Key[Array, ""],
     n_samples: int,
     block_rows: int = EVALUATION_BLOCK,
 ) -> HeldOutScore:
-    """Predict held-out cells with importance weights from the remaining cells.
+    """Predict held-out cells with importance weights from the remaining (`observed`) cells.
 
-    `log p(x_held | x_obs) = log sum_k w_k p(x_held | z_k)` with normalised weights w.
-
-    Args:
-        autoencoder: the model.
-        x: rows; the number of rows must be a multiple of `block_rows`.
-        observed: True for the cells that remain.
-        held_out: True for the cells to predict; rows without any do not count.
-        key: the same at each evaluation, so that evaluations can be compared.
-        n_samples: latent samples per row.
-        block_rows: rows at a time.
+    `log p(x_held | x_obs) = log sum_k w_k p(x_held | z_k)` with normalised weights w. The number
+    of rows must be a multiple of `block_rows`; rows without held-out cells do not count.
     """
     observation = autoencoder.generative.observation
 
@@ -91,45 +77,28 @@ def score_held_out(
 class Evaluation(NamedTuple):
     """Rows with held-out cells, padded to whole blocks."""
 
-    x: Float[Array, "N D"]
-    observed: Bool[Array, "N D"]
-    held_out: Bool[Array, "N D"]
-    key: Key[Array, ""]
+    x: Rows
+    observed: Cells  # those that remain
+    held_out: Cells
+    key: Key[Array, ""]  # the same at each evaluation, so that evaluations can be compared
 
     def score(self, autoencoder: Autoencoder, settings: TrainingSettings) -> HeldOutScore:
         """How well a model predicts the held-out cells."""
         program = program_of(score_held_out, hasty=settings.hasty)
-        return program(
-            autoencoder,
-            self.x,
-            self.observed,
-            self.held_out,
-            self.key,
-            settings.evaluation_samples,
-            EVALUATION_BLOCK,
-        )
+        return program(autoencoder, *self, settings.evaluation_samples, EVALUATION_BLOCK)
 
 
 def evaluation_of(
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Values,
+    observed: Seen,
     settings: TrainingSettings,
     rng: np.random.Generator,
     key: Key[Array, ""],
     copies_of: Int[np.ndarray, " N"] | None,
-) -> tuple[Evaluation | None, Bool[np.ndarray, "N D"]]:
-    """Hold cells out.
+) -> tuple[Evaluation | None, Seen]:
+    """Hold cells out, the same ones in copies of a row.
 
-    Args:
-        x: rows.
-        observed: True where a cell was seen.
-        settings: of the run.
-        rng: chooses the cells, and the rows to evaluate if there are many.
-        key: of the latent samples in every evaluation.
-        copies_of: for each row, which row it is a copy of: copies have the same cells held out.
-
-    Returns:
-        The rows to evaluate (None if nothing is held out), and the cells that training may see.
+    Returns the rows to evaluate (None if nothing is held out), and the cells that training sees.
     """
     if settings.held_out == 0:
         return None, observed
@@ -140,8 +109,7 @@ def evaluation_of(
         held = hold_out(observed[first], settings.held_out, rng)[inverse]
     if not held.any():
         return None, observed
-    rows = np.flatnonzero(held.any(axis=1))
-    rows = rng.permutation(rows)[: settings.evaluation_rows]
+    rows = rng.permutation(np.flatnonzero(held.any(axis=1)))[: settings.evaluation_rows]
     padding = ((0, -len(rows) % EVALUATION_BLOCK), (0, 0))
     remaining = observed & ~held
     padded = lambda a: jnp.asarray(np.pad(a[rows], padding))  # noqa: E731

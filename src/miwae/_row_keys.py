@@ -4,18 +4,21 @@ What is drawn for a row then does not depend on its place, its neighbours, or ho
 chunks.
 """
 
+from typing import TypeAlias
+
 import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, UInt32, UInt64
 
-__all__ = ["occurrences", "row_hashes", "row_keys"]
+Values: TypeAlias = Float[np.ndarray, "N D"]
+Seen: TypeAlias = Bool[np.ndarray, "N D"]
+Words: TypeAlias = UInt32[np.ndarray, "N 2"]
+State: TypeAlias = UInt64[np.ndarray, " N"]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment of splitmix64
 
 
-def row_hashes(
-    x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
-) -> UInt32[np.ndarray, "N 2"]:
+def row_hashes(x: Values, observed: Seen) -> Words:
     """Two words that depend on the observed cells of a row and on which they are.
 
     A multiply-xorshift hash (the mixing of splitmix64) over the columns, vectorised over rows.
@@ -28,10 +31,10 @@ def row_hashes(
         state ^= state >> np.uint64(31)
         state = state * np.uint64(0x94D049BB133111EB) + np.uint64(column + 1)
         state ^= state >> np.uint64(29)
-    return np.stack([state >> np.uint64(32), state & np.uint64(0xFFFFFFFF)], 1).astype(np.uint32)
+    return _cut(state)
 
 
-def occurrences(hashes: UInt32[np.ndarray, "N 2"]) -> UInt32[np.ndarray, " N"]:
+def occurrences(hashes: Words) -> UInt32[np.ndarray, " N"]:
     """For each row, how many rows before it are the same.
 
     Example:
@@ -49,7 +52,7 @@ def occurrences(hashes: UInt32[np.ndarray, "N 2"]) -> UInt32[np.ndarray, " N"]:
     return counts
 
 
-def _mixed(state: UInt64[np.ndarray, " N"]) -> UInt64[np.ndarray, " N"]:
+def _mixed(state: State) -> State:
     """The finaliser of splitmix64: every bit of the result depends on every bit of the state."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -57,12 +60,8 @@ def _mixed(state: UInt64[np.ndarray, " N"]) -> UInt64[np.ndarray, " N"]:
 
 
 def row_keys(
-    key: Key[Array, ""],
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-    *,
-    tell_duplicates_apart: bool = False,
-) -> UInt32[np.ndarray, "N 2"]:
+    key: Key[Array, ""], x: Values, observed: Seen, *, tell_duplicates_apart: bool = False
+) -> Words:
     """The words of a threefry key for each row, folded from its observed cells.
 
     Words, not keys: what JAX does with an array of keys is compiled for each number of rows.
@@ -73,17 +72,19 @@ def row_keys(
         x: rows.
         observed: True where a cell was seen.
         tell_duplicates_apart: also fold in how often the same row came before, so that identical
-            rows get independent draws; the result then depends on the order among identical rows
-            only.
+            rows get independent draws, which depend on the order among identical rows only.
     """
     hashes = row_hashes(x, observed)
     seed = _joined(np.asarray(jax.random.key_data(key)).reshape(1, 2))
     state = _mixed(_joined(hashes) ^ _mixed(seed))
     if tell_duplicates_apart:
         state = _mixed(state + occurrences(hashes).astype(np.uint64) * GOLDEN + GOLDEN)
-    words = np.stack([state >> np.uint64(32), state & np.uint64(0xFFFFFFFF)], axis=1)
-    return words.astype(np.uint32)
+    return _cut(state)
 
 
-def _joined(words: UInt32[np.ndarray, "N 2"]) -> UInt64[np.ndarray, " N"]:
+def _cut(state: State) -> Words:
+    return np.stack([state >> np.uint64(32), state & np.uint64(0xFFFFFFFF)], 1).astype(np.uint32)
+
+
+def _joined(words: Words) -> State:
     return (words[:, 0].astype(np.uint64) << np.uint64(32)) | words[:, 1].astype(np.uint64)

@@ -1,15 +1,23 @@
-"""Random forests, column by column, repeated until imputations stop settling."""
+"""Column by column, in rounds: random forests, and scikit-learn's chained regressions."""
 
+import warnings
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401  makes the next line work
+from sklearn.impute import IterativeImputer
 
-from miwae.evaluation.peers.base import AbstractPeer
-from miwae.evaluation.peers.mean import centres
+from miwae.evaluation._metrics import Cells, Flags, Table
+from miwae.evaluation.peers._base import AbstractPeer, centres, from_one_hot, one_hot
 
-__all__ = ["MissForest"]
+Rows: TypeAlias = Float[np.ndarray, "N E"]
+Target: TypeAlias = Float[np.ndarray, " N"]
+Other: TypeAlias = Float[np.ndarray, "H E"]
+Predicted: TypeAlias = Float[np.ndarray, " H"]
 
 # R's package sets randomForest's `nodesize` to 1 for numbers and 5 for categories, the reverse of
 # randomForest's own defaults. A node of at most `nodesize` rows is not split; scikit-learn's
@@ -35,9 +43,7 @@ class MissForest(AbstractPeer):
     max_iterations: int = 10
     n_jobs: int = 2
 
-    def _complete(
-        self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
-    ) -> Float[np.ndarray, "N D"]:
+    def _complete(self, x: Table, categorical: Flags) -> Table:
         missing = np.isnan(x)
         current = np.where(missing, centres(x, categorical), x)
         if x.shape[1] == 1:
@@ -53,54 +59,37 @@ class MissForest(AbstractPeer):
         return current
 
     def _round(
-        self,
-        table: Float[np.ndarray, "N D"],
-        missing: Bool[np.ndarray, "N D"],
-        categorical: Bool[np.ndarray, " D"],
-        rng: np.random.Generator,
-    ) -> Float[np.ndarray, "N D"]:
+        self, table: Table, missing: Cells, categorical: Flags, rng: np.random.Generator
+    ) -> Table:
         table = table.copy()
         counts = missing.sum(0)
         for j in np.argsort(counts, kind="stable"):
             if counts[j] == 0:
                 continue
             others, rows = np.delete(table, j, axis=1), missing[:, j]
-            predict = self._classes if categorical[j] else self._numbers
             seed = int(rng.integers(2**31))
+            predict = self._classes if categorical[j] else self._numbers
             table[rows, j] = predict(others[~rows], table[~rows, j], others[rows], seed)
         return table
 
-    def _numbers(
-        self,
-        x: Float[np.ndarray, "N E"],
-        y: Float[np.ndarray, " N"],
-        new: Float[np.ndarray, "H E"],
-        seed: int,
-    ) -> Float[np.ndarray, " H"]:
+    def _options(self, x: Rows, seed: int) -> dict[str, Any]:
+        """Columns tried at each split: the square root of the number of columns, y included."""
+        tried = min(int(np.sqrt(x.shape[1] + 1)), x.shape[1])
+        return {"max_features": tried, "n_jobs": self.n_jobs, "random_state": seed}
+
+    def _numbers(self, x: Rows, y: Target, new: Other, seed: int) -> Predicted:
         forest = RandomForestRegressor(
-            self.n_trees,
-            max_features=_n_tried(x),
-            min_samples_split=SMALLEST_SPLIT_NUMBERS,
-            n_jobs=self.n_jobs,
-            random_state=seed,
+            self.n_trees, min_samples_split=SMALLEST_SPLIT_NUMBERS, **self._options(x, seed)
         )
         return forest.fit(x, y).predict(new)
 
-    def _classes(
-        self,
-        x: Float[np.ndarray, "N E"],
-        y: Float[np.ndarray, " N"],
-        new: Float[np.ndarray, "H E"],
-        seed: int,
-    ) -> Float[np.ndarray, " H"]:
+    def _classes(self, x: Rows, y: Target, new: Other, seed: int) -> Predicted:
         """The majority vote of the trees, as in R; scikit-learn would average probabilities."""
         forest = RandomForestClassifier(
             self.n_trees,
-            max_features=_n_tried(x),  # pyright: ignore[reportArgumentType]
             min_samples_split=SMALLEST_SPLIT_CATEGORIES,
             class_weight="balanced",  # R's package gives all classes the same prior
-            n_jobs=self.n_jobs,
-            random_state=seed,
+            **self._options(x, seed),
         )
         forest.fit(x, y)
         choices = np.stack([tree.predict(new) for tree in forest.estimators_])
@@ -108,16 +97,7 @@ class MissForest(AbstractPeer):
         return forest.classes_[votes.argmax(1)]
 
 
-def _n_tried(x: Float[np.ndarray, "N E"]) -> int:
-    """Columns tried at each split: the square root of the number of columns, y included."""
-    return min(int(np.sqrt(x.shape[1] + 1)), x.shape[1])
-
-
-def _changes(
-    new: Float[np.ndarray, "N D"],
-    old: Float[np.ndarray, "N D"],
-    categorical: Bool[np.ndarray, " D"],
-) -> Float[np.ndarray, " 2"]:
+def _changes(new: Table, old: Table, categorical: Flags) -> Float[np.ndarray, " 2"]:
     """How much a round changed numbers and categories; infinite without such columns."""
     numbers = ~categorical
     of_numbers = of_categories = np.inf
@@ -127,3 +107,21 @@ def _changes(
     if categorical.any():
         of_categories = np.mean((new != old)[:, categorical])
     return np.array([of_numbers, of_categories])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iterative(AbstractPeer):
+    """scikit-learn's `IterativeImputer` with its own defaults: Bayesian ridge, ten rounds.
+
+    Categories are regressed as columns of 0 and 1; the largest prediction wins.
+    """
+
+    max_iterations: int = 10
+
+    def _complete(self, x: Table, categorical: Flags) -> Table:
+        imputer = IterativeImputer(max_iter=self.max_iterations, random_state=self.seed)
+        with warnings.catch_warnings():
+            # It seldom converges in ten rounds; its users get the result after ten rounds.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            completed = imputer.fit_transform(one_hot(x, categorical, first=False))
+        return from_one_hot(np.asarray(completed), x, categorical, first=False)

@@ -1,13 +1,10 @@
 """The settings of a training run, checked when they are made."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
 from miwae.errors import SettingsError
 from miwae.inference import BOUNDS, ESTIMATORS
-
-__all__ = ["TrainingSettings"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,33 +88,22 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         for name, names in _CHOICES.items():
-            if getattr(self, name) not in names:
-                value = getattr(self, name)
+            if (value := getattr(self, name)) not in names:
                 raise SettingsError(f"{name} must be one of {', '.join(names)}, not {value!r}")
-        require_at_least(1, **{name: getattr(self, name) for name in _POSITIVE_INTEGERS})
-        require_at_least(0, warmup_steps=self.warmup_steps, max_rollbacks=self.max_rollbacks)
+        for name in [field.name for field in fields(self) if field.type is int]:
+            require_at_least(0 if name in _MAY_BE_ZERO else 1, **{name: getattr(self, name)})
         if self.patience is not None:
             require_at_least(1, patience=self.patience)
-        for name in ("held_out", "input_dropout", "averaging"):
-            self._require(name, "in [0, 1)", lambda value: 0 <= value < 1)
-        for name in ("learning_rate", "clip", "divergence"):
-            self._require(name, "positive", lambda value: value > 0)
-        for name in ("evaluate_growth", "finish", "min_improvement"):
-            self._require(name, "at least 0", lambda value: value >= 0)
-        if self.max_seconds is not None:
-            self._require("max_seconds", "at least 0 or None", lambda value: value >= 0)
+        for what, (holds, names) in _RANGES.items():
+            for name in names:
+                if not holds(value := getattr(self, name)):  # NaN is in no range
+                    raise SettingsError(f"{name} must be {what}, not {value}")
         if self.shards % self.devices:
             raise SettingsError(
                 f"shards ({self.shards}) must be a multiple of devices ({self.devices})"
             )
         if self.finish > 0 and self.schedule != "constant":
             raise SettingsError("finish continues at a constant rate: use schedule='constant'")
-
-    def _require(self, name: str, what: str, holds: Callable[[float], bool]) -> None:
-        """Refuse a number, or NaN, for which a condition does not hold."""
-        value = getattr(self, name)
-        if not holds(value):
-            raise SettingsError(f"{name} must be {what}, not {value}")
 
 
 _CHOICES = {
@@ -129,13 +115,11 @@ _CHOICES = {
     "monitor": ("log_density", "error"),
 }
 
-_POSITIVE_INTEGERS = (
-    "n_samples",
-    "shards",
-    "devices",
-    "batch_size",
-    "max_steps",
-    "evaluate_every",
-    "evaluation_rows",
-    "evaluation_samples",
-)
+_MAY_BE_ZERO = ("warmup_steps", "max_rollbacks")
+
+_RANGES = {
+    "in [0, 1)": (lambda a: 0 <= a < 1, ("held_out", "input_dropout", "averaging")),
+    "positive": (lambda a: a > 0, ("learning_rate", "clip", "divergence")),
+    "at least 0": (lambda a: a >= 0, ("evaluate_growth", "finish", "min_improvement")),
+    "at least 0 or None": (lambda a: a is None or a >= 0, ("max_seconds",)),
+}

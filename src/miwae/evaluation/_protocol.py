@@ -6,25 +6,15 @@ mask number only: all methods see the same missing cells, in any order, and afte
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from miwae.errors import DataError
-from miwae.evaluation import metrics
-from miwae.evaluation.amputation import ampute
-
-__all__ = [
-    "KEY",
-    "Completed",
-    "Experiment",
-    "hidden_cells",
-    "in_sample",
-    "key_of",
-    "new_rows",
-]
+from miwae.evaluation import _metrics as metrics
+from miwae.evaluation._amputation import ampute
+from miwae.evaluation._metrics import Cells, Draws, Flags, Table
 
 KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask", "seed")
 
@@ -36,43 +26,34 @@ Array = np.ndarray
 
 
 class Completed(NamedTuple):
-    """The result of a method that can draw several imputations; others return the table alone.
+    """The result of a method that can draw several imputations; others return the table alone."""
 
-    Attributes:
-        table: the completed table.
-        draw: draws several completed tables, (M, N, D); not timed.
-    """
-
-    table: Float[np.ndarray, "N D"]
-    draw: Callable[[], Float[np.ndarray, "M N D"]]
+    table: Table
+    draw: Callable[[], Draws]  # several completed tables; not timed
 
 
-Method = Callable[[Array, Array, int], Array | Completed]
-Fitter = Callable[[Array, Array, int], Callable[[Array], Array | Completed]]
+Method: TypeAlias = Callable[[Array, Array, int], Array | Completed]
+Fitter: TypeAlias = Callable[[Array, Array, int], Callable[[Array], Array | Completed]]
+
+
+# The true table, its hidden cells, and what to do with a method.
+_Prepared: TypeAlias = tuple[Array, Array, Callable[[Any], Array | Completed]]
 
 
 class Experiment(NamedTuple):
     """A table, and how cells of it are hidden.
 
-    Attributes:
-        data: the name of the table, for the records.
-        x: the table, NaN where a cell is missing already; categories as codes 0, 1, ...
-        categorical: True for columns of category codes.
-        mechanism: which cells are hidden; see `MECHANISMS`.
-        rate: the share of the observed cells to hide.
-        seed: random seed of hidden cells, new rows and methods.
-        standardise: numbers are centred and divided by the standard deviation of their column,
-            computed from all cells of `x` ("complete", as in the paper) or from the cells that
-            are not hidden ("observed", as in practice). Methods get these units, and errors are
-            measured in them.
+    Numbers are centred and divided by the standard deviation of their column, computed from all
+    cells of `x` ("complete", as in the paper) or from the cells that are not hidden ("observed",
+    as in practice). Methods get these units, and errors are measured in them.
     """
 
-    data: str
-    x: Float[np.ndarray, "N D"]
-    categorical: Bool[np.ndarray, " D"]
-    mechanism: str = "mcar-exact"
-    rate: float = 0.5
-    seed: int = 0
+    data: str  # the name of the table, for the records
+    x: Table  # NaN where a cell is missing already; categories as codes 0, 1, ...
+    categorical: Flags
+    mechanism: str = "mcar-exact"  # one of `MECHANISMS`
+    rate: float = 0.5  # the share of the observed cells to hide
+    seed: int = 0  # of hidden cells, new rows and methods
     standardise: Literal["complete", "observed"] = "complete"
 
 
@@ -84,28 +65,25 @@ def in_sample(
 ) -> Iterator[Record]:
     """Complete the table itself, with each method and each mask.
 
+    A record has the fields of `KEY`, `seconds`, and the metrics: `mse`, `rmse`, `mae`,
+    `wasserstein` and `crps` of numbers, `accuracy` and `log_loss` of categories, if there are any;
+    or `error`. The CRPS of a single table is its absolute error, by definition. The log-loss needs
+    a method that draws: a single wrong category would make it infinite.
+
     Args:
         experiment: the table, and how to hide cells.
         methods: by name; each is called with (x with NaN, categorical, seed) and returns x
             completed: an array, or `Completed`.
         masks: numbers of the masks: 0, 1, 2, ...
         done: attempts to skip, as `key_of` identifies them.
-
-    Yields:
-        The fields of `KEY`, `seconds`, and the metrics: `mse`, `rmse`, `mae`, `wasserstein` and
-        `crps` of numbers, `accuracy` and `log_loss` of categories, if there are any; or `error`.
-        The CRPS of a single table is its absolute error, by definition. The log-loss needs a
-        method that draws: a single wrong category would make it infinite.
     """
-    for mask in masks:
+
+    def prepared(mask: int) -> _Prepared:
         x, hidden = hidden_cells(experiment, mask)
-        given = np.where(hidden, np.nan, x)
-        for name, method in methods.items():
-            record = _attempted(experiment, "in-sample", name, mask)
-            if key_of(record) not in done:
-                seed = experiment.seed + mask
-                attempt = partial(method, given.copy(), experiment.categorical, seed)
-                yield record | _outcome(attempt, experiment, x, hidden)
+        given, seed = np.where(hidden, np.nan, x), experiment.seed + mask
+        return x, hidden, lambda method: method(given.copy(), experiment.categorical, seed)
+
+    yield from _records(experiment, "in-sample", methods, masks, done, prepared)
 
 
 def new_rows(
@@ -118,17 +96,9 @@ def new_rows(
 ) -> Iterator[Record]:
     """Fit on a part of the incomplete rows and complete the others; records as in `in_sample`.
 
-    Args:
-        experiment: the table, and how to hide cells; `standardise="observed"` uses only the rows
-            that methods are fitted on.
-        methods: by name; each is called with (x with NaN, categorical, seed) and returns a
-            function that completes other rows.
-        masks: numbers of the masks; each has its own split of the rows.
-        done: attempts to skip.
-        share: the share of the rows that are new.
-
-    Raises:
-        DataError: with this share no row is new, or all are.
+    Each mask has its own split of the rows, of which a `share` is new; `standardise="observed"`
+    uses only the rows that methods are fitted on. A method is called with (x with NaN,
+    categorical, seed) and returns a function that completes other rows.
     """
     n_rows = len(experiment.x)
     n_new = round(share * n_rows)
@@ -137,25 +107,37 @@ def new_rows(
             f"{n_new} of the {n_rows} rows of {experiment.data} are new with a share of "
             f"{share:g}: some have to be new, and some to be learned from"
         )
-    for mask in masks:
+
+    def prepared(mask: int) -> _Prepared:
         order = np.random.default_rng([experiment.seed, mask, ROWS]).permutation(n_rows)
         new = np.isin(np.arange(n_rows), order[:n_new])
         x, hidden = _with_holes(experiment, mask, ~new)
-        given = np.where(hidden, np.nan, x)
-        for name, fit in methods.items():
-            record = _attempted(experiment, "new-rows", name, mask)
-            if key_of(record) not in done:
-                seed = experiment.seed + mask
-                attempt = partial(
-                    _fitted_elsewhere, fit, given[~new], given[new], experiment.categorical, seed
-                )
-                yield record | _outcome(attempt, experiment, x[new], hidden[new])
+        given, seed = np.where(hidden, np.nan, x), experiment.seed + mask
+        return (
+            x[new],
+            hidden[new],
+            lambda fit: fit(given[~new], experiment.categorical, seed)(given[new]),
+        )
+
+    yield from _records(experiment, "new-rows", methods, masks, done, prepared)
 
 
-def _fitted_elsewhere(
-    fit: Fitter, known: Array, new: Array, categorical: Array, seed: int
-) -> Array | Completed:
-    return fit(known, categorical, seed)(new.copy())
+def _records(
+    experiment: Experiment,
+    protocol: str,
+    methods: Mapping[str, Any],
+    masks: Iterable[int],
+    done: Container[tuple[Any, ...]],
+    prepared: Callable[[int], _Prepared],
+) -> Iterator[Record]:
+    e = experiment
+    for mask in masks:
+        truth, hidden, run = prepared(mask)
+        for name, method in methods.items():
+            identity = (protocol, e.data, name, e.mechanism, e.rate, e.standardise, mask, e.seed)
+            if identity not in done:
+                outcome = _outcome(lambda: run(method), experiment, truth, hidden)  # noqa: B023
+                yield dict(zip(KEY, identity, strict=True)) | outcome
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
@@ -163,29 +145,14 @@ def key_of(record: Record) -> tuple[Any, ...]:
     return tuple(record[field] for field in KEY)
 
 
-def _attempted(experiment: Experiment, protocol: str, method: str, mask: int) -> Record:
-    return {
-        "protocol": protocol,
-        "data": experiment.data,
-        "method": method,
-        "mechanism": experiment.mechanism,
-        "rate": experiment.rate,
-        "standardise": experiment.standardise,
-        "mask": mask,
-        "seed": experiment.seed,
-    }
-
-
-def hidden_cells(
-    experiment: Experiment, mask: int
-) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
+def hidden_cells(experiment: Experiment, mask: int) -> tuple[Table, Cells]:
     """The standardised table and the hidden cells, as `in_sample` uses them."""
     return _with_holes(experiment, mask, np.ones(len(experiment.x), dtype=bool))
 
 
 def _with_holes(
     experiment: Experiment, mask: int, rows: Bool[np.ndarray, " N"]
-) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
+) -> tuple[Table, Cells]:
     """The standardised table, and the cells to hide from methods."""
     rng = np.random.default_rng([experiment.seed, mask, CELLS])
     x = experiment.x
@@ -197,10 +164,7 @@ def _with_holes(
 
 
 def _outcome(
-    attempt: Callable[[], Array | Completed],
-    experiment: Experiment,
-    truth: Float[np.ndarray, "N D"],
-    hidden: Bool[np.ndarray, "N D"],
+    attempt: Callable[[], Array | Completed], experiment: Experiment, truth: Table, hidden: Cells
 ) -> Record:
     """The metrics and the time of an attempt, or its error."""
     start = time.perf_counter()
@@ -229,12 +193,7 @@ def _outcome(
     return outcome
 
 
-def _log_loss(
-    truth: Float[np.ndarray, "N D"],
-    draws: Float[np.ndarray, "M N D"],
-    codes: Bool[np.ndarray, "N D"],
-    n_codes: Int[np.ndarray, " D"],
-) -> float:
+def _log_loss(truth: Table, draws: Draws, codes: Cells, n_codes: Int[np.ndarray, " D"]) -> float:
     """The log-loss of hidden categories.
 
     Probabilities are shares of the draws, plus one draw spread evenly over the categories.
@@ -247,9 +206,7 @@ def _log_loss(
     return total / codes.sum()
 
 
-def _require_complete(
-    completed: Array, truth: Float[np.ndarray, "N D"], hidden: Bool[np.ndarray, "N D"]
-) -> None:
+def _require_complete(completed: Array, truth: Table, hidden: Cells) -> None:
     if completed.shape != truth.shape:
         raise DataError(f"the completed table has the shape {completed.shape}, not {truth.shape}")
     if not np.isfinite(completed[hidden]).all():

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from miwae.errors import MiwaeError
 
-__all__ = ["require_directory", "write_atomically"]
+A_DIRECTORY, READ_ONLY = "it is a directory: name a file in it", "the file is read-only"
 
 
 def _mode(path: str) -> int | None:
@@ -31,13 +31,12 @@ def _is_stream(path: str, mode: int | None) -> bool:
     return mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _replace(path: str, mode: int | None, write: Callable[[BinaryIO], None]) -> None:
+def _replace(path: str, mode: int | None, write: Callable[[BinaryIO], object]) -> None:
     """Write beside the file and rename: whoever reads it sees the old content or the new one."""
     if mode is not None and not os.access(path, os.W_OK):
         # Renaming would replace a file that its owner protects from writing.
-        raise PermissionError("the file is read-only")
-    directory = os.path.dirname(path)
-    temporary = os.path.join(directory, f".miwae-{secrets.token_hex(8)}.tmp")
+        raise PermissionError(READ_ONLY)
+    temporary = os.path.join(os.path.dirname(path), f".miwae-{secrets.token_hex(8)}.tmp")
     try:
         # Not `tempfile`, whose files nobody else may read: this one gets what the umask allows.
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -55,38 +54,28 @@ def _replace(path: str, mode: int | None, write: Callable[[BinaryIO], None]) -> 
 
 
 def require_directory(path: str) -> None:
-    """Find out, before long work, whether its result can be put there at all.
-
-    Raises:
-        MiwaeError: there is no such directory, or it is none for files, or it or the file may not
-            be written to.
-    """
+    """Raise a `MiwaeError`, before long work, if its result cannot be written to `path`."""
+    directory, problem = os.path.dirname(os.path.realpath(path)), None
     if os.path.isdir(path):
-        raise MiwaeError(f"cannot write {path}: it is a directory: name a file in it")
-    if os.path.exists(path) and not os.path.isfile(path):
+        problem = A_DIRECTORY
+    elif os.path.exists(path) and not os.path.isfile(path):
         return  # a device or a pipe
-    if os.path.isfile(path) and not os.access(path, os.W_OK):
-        raise MiwaeError(f"cannot write {path}: the file is read-only")
-    directory = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(directory):
-        raise MiwaeError(f"cannot write {path}: No such file or directory: {directory}")
-    if not os.access(directory, os.W_OK):
-        raise MiwaeError(f"cannot write {path}: the directory {directory} may not be written to")
+    elif os.path.isfile(path) and not os.access(path, os.W_OK):
+        problem = READ_ONLY
+    elif not os.path.isdir(directory):
+        problem = f"No such file or directory: {directory}"
+    elif not os.access(directory, os.W_OK):
+        problem = f"the directory {directory} may not be written to"
+    if problem is not None:
+        raise MiwaeError(f"cannot write {path}: {problem}")
 
 
-def write_atomically(path: str, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file so that it appears whole or not at all.
+def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file so that it appears whole or not at all; `MiwaeError` if the system refuses.
 
     The content goes to a temporary file in the same directory, which is renamed once it is on the
     disk. On any failure the temporary file is removed and what was at `path` stays. Symbolic links
-    are followed; devices and pipes are written directly.
-
-    Args:
-        path: where. An existing file keeps its permissions.
-        write: called with a file that is open for writing bytes.
-
-    Raises:
-        MiwaeError: the system refused; the message names the path and the reason.
+    are followed, permissions kept; devices and pipes are written directly.
     """
     try:
         mode = _mode(path)
@@ -94,9 +83,8 @@ def write_atomically(path: str, write: Callable[[BinaryIO], None]) -> None:
             with open(path, "wb") as file:
                 write(file)
         elif mode is not None and stat.S_ISDIR(mode):
-            raise IsADirectoryError("it is a directory: name a file in it")
+            raise IsADirectoryError(A_DIRECTORY)
         else:
             _replace(os.path.realpath(path), mode, write)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise MiwaeError(f"cannot write {path}: {reason}") from error
+        raise MiwaeError(f"cannot write {path}: {error.strerror or error}") from error

@@ -4,11 +4,10 @@ import abc
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from miwae.errors import DataError
-
-__all__ = ["AbstractPeer", "from_one_hot", "one_hot"]
+from miwae.evaluation._metrics import Flags, Table
 
 STREAM = 20_120_112  # an arbitrary number that nothing else adds to a seed
 
@@ -19,24 +18,14 @@ class AbstractPeer(abc.ABC):
 
     A new method implements `_complete`, which gets checked input and may change observed cells,
     and is added to `PEERS` and to the contract tests.
-
-    Attributes:
-        seed: random seed.
     """
 
     seed: int = 0
 
-    def fit_transform(
-        self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
-    ) -> Float[np.ndarray, "N D"]:
+    def fit_transform(self, x: Table, categorical: Flags) -> Table:
         """A completed copy of the table; observed cells do not change.
 
-        Args:
-            x: numbers, and codes 0, 1, ... in categorical columns; NaN where missing.
-            categorical: True for columns of category codes.
-
-        Raises:
-            DataError: a column without any value, an infinite value, or an invalid code.
+        `x` holds numbers, and codes 0, 1, ... in categorical columns; NaN where missing.
         """
         _require_usable(x, categorical)
         missing = np.isnan(x)
@@ -49,13 +38,11 @@ class AbstractPeer(abc.ABC):
         return np.random.default_rng([self.seed, STREAM])
 
     @abc.abstractmethod
-    def _complete(
-        self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
-    ) -> Float[np.ndarray, "N D"]:
+    def _complete(self, x: Table, categorical: Flags) -> Table:
         """A table with values in the missing cells of `x`; `x` itself must not change."""
 
 
-def _require_usable(x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]) -> None:
+def _require_usable(x: Table, categorical: Flags) -> None:
     for j in range(x.shape[1]):
         values = x[~np.isnan(x[:, j]), j]
         if len(values) == 0:
@@ -66,16 +53,11 @@ def _require_usable(x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, "
             raise DataError(f"column {j} is categorical, but not all values are codes 0, 1, ...")
 
 
-def one_hot(
-    x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], *, first: bool = True
-) -> Float[np.ndarray, "N E"]:
+def one_hot(x: Table, categorical: Flags, *, first: bool = True) -> Float[np.ndarray, "N E"]:
     """Replace each categorical column by one column of 0 and 1 per code that occurs.
 
-    Args:
-        x: the table.
-        categorical: True for columns of category codes.
-        first: whether the first code has a column too. For regressions it must not: it is one
-            minus the sum of the others, which would predict it perfectly.
+    For regressions the first code must have no column: it is one minus the sum of the others,
+    which would predict it perfectly.
     """
     parts = []
     for j in range(x.shape[1]):
@@ -88,12 +70,8 @@ def one_hot(
 
 
 def from_one_hot(
-    completed: Float[np.ndarray, "N E"],
-    x: Float[np.ndarray, "N D"],
-    categorical: Bool[np.ndarray, " D"],
-    *,
-    first: bool = True,
-) -> Float[np.ndarray, "N D"]:
+    completed: Float[np.ndarray, "N E"], x: Table, categorical: Flags, *, first: bool = True
+) -> Table:
     """The inverse of `one_hot` for a completed table: the code whose column is largest."""
     columns, start = [], 0
     for j in range(x.shape[1]):
@@ -109,3 +87,20 @@ def from_one_hot(
 
 def _codes(column: Float[np.ndarray, "..."]) -> Float[np.ndarray, " C"]:
     return np.unique(column[~np.isnan(column)])
+
+
+def centres(x: Table, categorical: Flags) -> Float[np.ndarray, " D"]:
+    """The mean of each column, or its most frequent code (of several, the smallest)."""
+    found = np.nanmean(x, axis=0)
+    for j in np.flatnonzero(categorical):
+        codes, counts = np.unique(x[~np.isnan(x[:, j]), j], return_counts=True)
+        found[j] = codes[counts.argmax()]
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(AbstractPeer):
+    """The mean of the column, or its most frequent code: the baseline of every comparison."""
+
+    def _complete(self, x: Table, categorical: Flags) -> Table:
+        return np.broadcast_to(centres(x, categorical), x.shape)

@@ -7,8 +7,6 @@ from jaxtyping import Bool, Float
 
 from miwae.errors import DataError, SettingsError
 
-__all__ = ["as_incomplete", "require_at_least", "require_trainable"]
-
 LARGEST = 1e15  # whose square, summed over cells, is a number of single precision
 
 
@@ -17,17 +15,9 @@ def as_incomplete(
 ) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
     """Turn `x` into float32 numbers and the indicator of what was observed.
 
-    Args:
-        x: a two-dimensional array of rows.
-        observed: True where a cell was seen; by default the cells that are not NaN.
-        n_features: the width that the model expects, if there is one.
-
-    Returns:
-        `(x, observed)`. What `x` holds in missing cells is kept, because the oracle fill of the
-        paper's experiments reads it; nothing else does.
-
-    Raises:
-        DataError: wrong shape or width, an infinity or a NaN in an observed cell.
+    By default the cells that are not NaN are observed. What `x` holds in missing cells is kept,
+    because the oracle fill of the paper's experiments reads it; nothing else does. Refused with a
+    `DataError`: a wrong shape or width, an infinity or a NaN in an observed cell.
 
     Example:
         >>> as_incomplete([[1.0, float("nan")]])[1]
@@ -63,11 +53,7 @@ def as_incomplete(
 
 
 def require_trainable(observed: Bool[np.ndarray, "N D"], *, columns: bool = True) -> None:
-    """Refuse to learn from rows, or from columns, with no observed cell.
-
-    Raises:
-        DataError: names the first such row or column.
-    """
+    """Refuse to learn from rows, or from columns, with no observed cell."""
     if observed.size == 0:
         raise DataError(f"there is nothing to learn from in an array of shape {observed.shape}")
     for axis, what in ((1, "row"), (0, "column"))[: 1 + columns]:
@@ -80,11 +66,7 @@ def require_trainable(observed: Bool[np.ndarray, "N D"], *, columns: bool = True
 
 
 def require_at_least(minimum: int, **settings: Any) -> None:
-    """Refuse counts that are no whole numbers, or below a minimum, by name.
-
-    Raises:
-        SettingsError: names the setting and its value.
-    """
+    """Refuse counts that are not whole numbers, or below a minimum, by name."""
     for name, value in settings.items():
         if not isinstance(value, int | np.integer):
             raise SettingsError(f"{name} must be a whole number, not {value!r}")

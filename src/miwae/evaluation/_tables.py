@@ -5,29 +5,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from miwae.columns import Column, Schema
 from miwae.columns.kinds import Coded
 from miwae.errors import DataError
-
-__all__ = ["Matrix", "Summary", "as_matrix", "summarise"]
+from miwae.evaluation._metrics import Flags, Table
 
 
 class Matrix(NamedTuple):
     """The columns that can be compared, as numbers."""
 
-    x: Float[np.ndarray, "N D"]
-    categorical: Bool[np.ndarray, " D"]
+    x: Table
+    categorical: Flags
     names: tuple[str, ...]
 
 
 def as_matrix(schema: Schema, columns: Sequence[Column]) -> Matrix:
-    """Numbers unchanged and categories as codes, NaN where missing; other columns are left out.
-
-    Raises:
-        DataError: fewer than two columns have different values.
-    """
+    """Numbers unchanged and categories as codes, NaN where missing; other columns are left out."""
     parts, categorical, names = [], [], []
     for position in schema.modelled:
         known, column = schema.columns[position], columns[position]
@@ -62,14 +56,8 @@ def summarise(records: Iterable[dict[str, Any]]) -> list[Summary]:
     for record in records:
         by_method[record["method"]].append(record)
     lines = [_summary(method, own) for method, own in by_method.items()]
-    worst = float("inf")
-    return sorted(
-        lines,
-        key=lambda s: (
-            worst if s.mse is None else s.mse,
-            0 if s.accuracy is None else -s.accuracy,
-        ),
-    )
+    error = lambda s: float("inf") if s.mse is None else s.mse  # noqa: E731
+    return sorted(lines, key=lambda s: (error(s), 0 if s.accuracy is None else -s.accuracy))
 
 
 def _summary(method: str, records: list[dict[str, Any]]) -> Summary:
@@ -79,16 +67,17 @@ def _summary(method: str, records: list[dict[str, Any]]) -> Summary:
         values = [record[name] for record in fine if name in record]
         return float(np.mean(values)) if values else None
 
+    mae, crps, accuracy, log_loss = map(mean, ("mae", "crps", "accuracy", "log_loss"))
     errors = [record["mse"] for record in fine if "mse" in record]
     return Summary(
         method,
         len(fine),
         mean("mse"),
         float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
-        mean("mae"),
-        mean("crps"),
-        mean("accuracy"),
-        mean("log_loss"),
+        mae,
+        crps,
+        accuracy,
+        log_loss,
         float(np.mean([record["seconds"] for record in records])),
         next((record["error"] for record in reversed(records) if "error" in record), None),
     )

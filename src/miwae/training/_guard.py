@@ -8,11 +8,9 @@ import equinox as eqx
 import jax
 
 from miwae.errors import DivergenceError
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState
-from miwae.training.steps import Advanced
-
-__all__ = ["Checked", "Guard"]
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState
+from miwae.training._steps import Advanced
 
 RETRY = 2**30  # folded into the key after a rollback; step numbers never get this large
 
@@ -27,21 +25,13 @@ class Checked(NamedTuple):
 
 @dataclass(frozen=True)
 class Guard:
-    """Decides whether new steps are kept: a value, replaced after each check.
-
-    Attributes:
-        settings: of the run.
-        allowed_fall: how far the mean bound may fall below its best.
-        best: the best mean bound so far.
-        rollbacks: how often the run has returned to an earlier state.
-        events: one sentence for each rollback.
-    """
+    """Decides whether new steps are kept: a value, replaced after each check."""
 
     settings: TrainingSettings
-    allowed_fall: float
-    best: float = -math.inf
-    rollbacks: int = 0
-    events: tuple[str, ...] = ()
+    allowed_fall: float  # of the mean bound below its best
+    best: float = -math.inf  # mean bound so far
+    rollbacks: int = 0  # how often the run has returned to an earlier state
+    events: tuple[str, ...] = ()  # one sentence for each rollback
 
     @property
     def memory(self) -> tuple[float, int, list[str]]:
@@ -58,15 +48,7 @@ class Guard:
         return bool(new.finite) and bool(float(new.bound) > self.best - self.allowed_fall)
 
     def check(self, good: TrainingState, new: Advanced) -> Checked:
-        """Keep the new state, or return to the last good one with half the step.
-
-        Args:
-            good: the last good state, from which the new steps were taken.
-            new: the state after them.
-
-        Raises:
-            DivergenceError: more rollbacks than `settings.max_rollbacks`.
-        """
+        """Keep the new state, or return to the last good one with half the step."""
         guard = self
         if self.best == -math.inf and math.isfinite(float(new.first)):
             guard = replace(self, best=float(new.first))
@@ -74,7 +56,10 @@ class Guard:
             best = max(guard.best, float(new.bound))
             return Checked(new.state, replace(guard, best=best), kept=True)
         guard = guard._after_rollback(good, new)
-        return Checked(_retried(good, guard.rollbacks), guard, kept=False)
+        other_numbers = jax.random.fold_in(good.key, RETRY + guard.rollbacks)
+        where = lambda s: (s.step_scale, s.key)  # noqa: E731
+        retried = eqx.tree_at(where, good, (good.step_scale * 0.5, other_numbers))
+        return Checked(retried, guard, kept=False)
 
     def _after_rollback(self, good: TrainingState, new: Advanced) -> "Guard":
         what = "diverged" if bool(new.finite) else "met values that are not finite"
@@ -87,12 +72,3 @@ class Guard:
             )
         event = f"training {what} {where}: went back and halved the step"
         return replace(self, rollbacks=self.rollbacks + 1, events=(*self.events, event))
-
-
-def _retried(good: TrainingState, rollbacks: int) -> TrainingState:
-    """The last good state, with half the step and other random numbers."""
-    return eqx.tree_at(
-        lambda s: (s.step_scale, s.key),
-        good,
-        (good.step_scale * 0.5, jax.random.fold_in(good.key, RETRY + rollbacks)),
-    )

@@ -1,26 +1,19 @@
 """The history of a training run: its records, its progress, its best state, its result."""
 
 import math
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from miwae.model import Autoencoder
-from miwae.training.holdout import HeldOutScore
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState
+from miwae.training._holdout import HeldOutScore
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState
 
-__all__ = [
-    "TrainingProgress",
-    "TrainingRecord",
-    "TrainingResult",
-    "best_step",
-    "record_of",
-    "with_score",
-]
+Phase = Literal["compiling", "training", "finishing", "done"]
 
 
 class TrainingRecord(NamedTuple):
@@ -37,10 +30,13 @@ class TrainingRecord(NamedTuple):
 class TrainingProgress(NamedTuple):
     """What a callback receives: before compilation, after each evaluation, and at the end."""
 
-    phase: Literal["compiling", "training", "finishing", "done"]
+    phase: Phase
     step: int
     max_steps: int
     record: TrainingRecord | None  # the last one
+
+
+Callback: TypeAlias = Callable[[TrainingProgress], None]
 
 
 class TrainingResult(NamedTuple):
@@ -56,14 +52,9 @@ def record_of(
     state: TrainingState, bound: float, score: HeldOutScore | None, seconds: float
 ) -> TrainingRecord:
     """The record of a state and its evaluation."""
-    return TrainingRecord(
-        int(state.step),
-        bound,
-        None if score is None else float(score.log_density),
-        None if score is None else float(score.error),
-        float(state.step_scale),
-        seconds,
-    )
+    log_density, error = (None, None) if score is None else (float(a) for a in score)
+    scale = float(state.step_scale)
+    return TrainingRecord(int(state.step), bound, log_density, error, scale, seconds)
 
 
 def with_score(
@@ -81,17 +72,11 @@ def with_score(
     reference = float(state.reference_score)
     margin = settings.min_improvement * abs(reference)
     improved = float(value) > (reference if reference == -math.inf else reference + margin)
-    waited = 0 if improved else int(state.waited) + 1
-    return eqx.tree_at(
-        lambda s: (s.best, s.best_score, s.reference_score, s.waited),
-        state,
-        (
-            now if is_best else state.best,
-            value if is_best else state.best_score,
-            value if improved else state.reference_score,
-            jnp.asarray(np.int32(waited)),
-        ),
-    )
+    waited = jnp.asarray(np.int32(0 if improved else int(state.waited) + 1))
+    best = (now, value) if is_best else (state.best, state.best_score)
+    reference_score = value if improved else state.reference_score
+    where = lambda s: (s.best, s.best_score, s.reference_score, s.waited)  # noqa: E731
+    return eqx.tree_at(where, state, (*best, reference_score, waited))
 
 
 def best_step(history: Sequence[TrainingRecord], settings: TrainingSettings) -> int:

@@ -2,27 +2,26 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
 
-from miwae.arrays import require_trainable
+from miwae._arrays import require_trainable
 from miwae.model import check_data
-from miwae.training.guard import Guard
-from miwae.training.history import (
+from miwae.training._guard import Guard
+from miwae.training._history import (
+    Callback,
     TrainingProgress,
     TrainingRecord,
     TrainingResult,
     record_of,
     with_score,
 )
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState
-from miwae.training.steps import Batch, step_on
-
-__all__ = ["fit_stream"]
+from miwae.training._holdout import Seen, Values
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState
+from miwae.training._steps import Batch, step_on
 
 
 def fit_stream(
@@ -30,7 +29,7 @@ def fit_stream(
     batches: Iterable[tuple[object, object] | object],
     *,
     settings: TrainingSettings,
-    callback: Callable[[TrainingProgress], None] | None = None,
+    callback: Callback | None = None,
 ) -> TrainingResult:
     """Learn online, from batches that are seen once: the paper's requirement (b).
 
@@ -64,9 +63,8 @@ def fit_stream(
             bounds.append(bound)
         history.append(record_of(state, float(np.mean(bounds)), None, time.monotonic() - start))
         if callback is not None:
-            callback(
-                TrainingProgress("training", int(state.step), settings.max_steps, history[-1])
-            )
+            step, last = int(state.step), history[-1]
+            callback(TrainingProgress("training", step, settings.max_steps, last))
     state = with_score(state, None, settings)
     return TrainingResult(state.best, state, tuple(history), guard.events)
 
@@ -82,12 +80,9 @@ def _one_step(
             return state, guard, float(new.bound)
 
 
-def _padded(x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_rows: int) -> Batch:
+def _padded(x: Values, observed: Seen, n_rows: int) -> Batch:
     padding = ((0, n_rows - len(x)), (0, 0))
     row_weights = np.zeros(n_rows, dtype=np.float32)
     row_weights[: len(x)] = 1 / len(x)
-    return Batch(
-        jnp.asarray(np.pad(x, padding)),
-        jnp.asarray(np.pad(observed, padding)),
-        jnp.asarray(row_weights),
-    )
+    arrays = (np.pad(x, padding), np.pad(observed, padding), row_weights)
+    return Batch(*(jnp.asarray(a) for a in arrays))

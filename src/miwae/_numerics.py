@@ -8,16 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-__all__ = [
-    "by_blocks",
-    "features_first",
-    "features_last",
-    "log1mexp",
-    "logmeanexp",
-    "masked_sum",
-    "softplus_inverse",
-]
-
 
 def logmeanexp(a: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
     """Log of the mean of `exp(a)` along an axis, without overflow.
@@ -70,15 +60,10 @@ def features_last(a: Array) -> Array:
 
 
 def by_blocks(function: Callable[..., PyTree], *arrays: np.ndarray, n_rows: int = 256) -> PyTree:
-    """Apply a function of rows to blocks of rows, all of one shape, and join what comes out.
+    """Apply a function of rows to blocks of `n_rows` rows, and join what comes out.
 
-    A compiled function is then compiled once, not for each number of rows that there can be.
-
-    Args:
-        function: of arrays with the rows first, each row by itself, to such arrays.
-        arrays: of any number of rows; the last block is padded with zeros, whose results are left
-            out.
-        n_rows: of a block.
+    A compiled function is then compiled once, not for each number of rows that there can be. The
+    last block is padded with rows of zeros, whose results are dropped.
 
     Example:
         >>> by_blocks(lambda a: -a, np.arange(5.0), n_rows=2)

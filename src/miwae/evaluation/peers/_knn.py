@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from miwae.evaluation.peers.base import AbstractPeer
-from miwae.evaluation.peers.mean import centres
-
-__all__ = ["KNN", "VIMKNN"]
+from miwae.evaluation._metrics import Flags, Table
+from miwae.evaluation.peers._base import AbstractPeer, centres
 
 # The candidates of the paper.
 CANDIDATES = tuple(range(5, 16))
@@ -33,13 +31,11 @@ class KNN(AbstractPeer):
 
     n_neighbours: int | None = None
 
-    def _complete(
-        self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
-    ) -> Float[np.ndarray, "N D"]:
+    def _complete(self, x: Table, categorical: Flags) -> Table:
         count = self.n_neighbours or self.choose(x, categorical)
         return _completed(x, categorical, [count])[0]
 
-    def choose(self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]) -> int:
+    def choose(self, x: Table, categorical: Flags) -> int:
         """The number of neighbours with the smallest error on held-out observed cells.
 
         The error of a number is squared and divided by the variance of its column, that of a
@@ -68,9 +64,7 @@ class VIMKNN(AbstractPeer):
 
     n_neighbours: int = 15
 
-    def _complete(
-        self, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
-    ) -> Float[np.ndarray, "N D"]:
+    def _complete(self, x: Table, categorical: Flags) -> Table:
         table, missing = x.copy(), np.isnan(x)
         for j in np.flatnonzero(missing.any(0)):
             z = _scaled(np.delete(table, j, axis=1), np.delete(categorical, j))
@@ -84,9 +78,7 @@ class VIMKNN(AbstractPeer):
         return table
 
 
-def _completed(
-    x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], counts: Sequence[int]
-) -> Float[np.ndarray, "K N D"]:
+def _completed(x: Table, categorical: Flags, counts: Sequence[int]) -> Float[np.ndarray, "K N D"]:
     """The table completed with each number of neighbours."""
     missing = np.isnan(x)
     z = _scaled(x, categorical)
@@ -108,16 +100,14 @@ def _completed(
     return tables
 
 
-def _scaled(
-    x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"]
-) -> Float[np.ndarray, "N D"]:
+def _scaled(x: Table, categorical: Flags) -> Table:
     """Numbers divided by the range of their column; category codes unchanged."""
     spread = np.nanmax(x, axis=0) - np.nanmin(x, axis=0)
     return x / np.where(categorical | (spread == 0), 1.0, spread)
 
 
 def _distances(
-    z: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], rows: Int[np.ndarray, " R"]
+    z: Table, categorical: Flags, rows: Int[np.ndarray, " R"]
 ) -> tuple[Float[np.ndarray, "R N"], Float[np.ndarray, "R N"]]:
     """Sums of distances of some rows from all rows, and how many columns each pair shares."""
     seen = ~np.isnan(z)
@@ -147,7 +137,7 @@ def _chunks(rows: Int[np.ndarray, " R"]) -> list[Int[np.ndarray, " C"]]:
     return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
-def _folds(x: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Int[np.ndarray, "N D"]:
+def _folds(x: Table, rng: np.random.Generator) -> Int[np.ndarray, "N D"]:
     """A fold for each observed cell, of equal sizes per column; -1 for cells never held out."""
     fold = np.full(x.shape, -1)
     for j in range(x.shape[1]):

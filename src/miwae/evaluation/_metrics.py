@@ -5,28 +5,22 @@ never read. With `scale`, distances in a column are divided by its entry, so tha
 different units can be averaged; `column_deviations` returns such a scale.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.stats import wasserstein_distance
 
 from miwae.errors import DataError
 
-__all__ = [
-    "accuracy",
-    "column_deviations",
-    "coverage",
-    "crps",
-    "energy_score",
-    "log_loss",
-    "mae",
-    "mse",
-    "rmse",
-    "wasserstein",
-    "width",
-]
+Table: TypeAlias = Float[np.ndarray, "N D"]
+Cells: TypeAlias = Bool[np.ndarray, "N D"]
+Draws: TypeAlias = Float[np.ndarray, "M N D"]
+Flags: TypeAlias = Bool[np.ndarray, " D"]  # True for columns of category codes
+Scale: TypeAlias = Float[np.ndarray, " D"] | None
 
 
-def column_deviations(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
+def column_deviations(x: Table) -> Float[np.ndarray, " D"]:
     """Standard deviations (divisor n) of the observed values of columns; 1 if constant."""
     seen = ~np.isnan(x)
     count = np.maximum(seen.sum(0), 1)
@@ -35,41 +29,22 @@ def column_deviations(x: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " D"]:
     return np.where(deviation > 0, deviation, 1.0)
 
 
-def mse(
-    truth: Float[np.ndarray, "N D"],
-    imputed: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None = None,
-) -> float:
+def mse(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
     """Mean squared error."""
     return float(np.mean(_errors(truth, imputed, scored, scale) ** 2))
 
 
-def rmse(
-    truth: Float[np.ndarray, "N D"],
-    imputed: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None = None,
-) -> float:
+def rmse(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
     """Root mean squared error."""
     return float(np.sqrt(mse(truth, imputed, scored, scale)))
 
 
-def mae(
-    truth: Float[np.ndarray, "N D"],
-    imputed: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None = None,
-) -> float:
+def mae(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
     """Mean absolute error."""
     return float(np.mean(np.abs(_errors(truth, imputed, scored, scale))))
 
 
-def accuracy(
-    truth: Float[np.ndarray, "N D"],
-    imputed: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-) -> float:
+def accuracy(truth: Table, imputed: Table, scored: Cells) -> float:
     """The share of category codes that are correct."""
     return float(np.mean(_errors(truth, imputed, scored, None) == 0))
 
@@ -90,12 +65,7 @@ def log_loss(
     return float(-np.mean(np.log(np.maximum(of_truth, np.finfo(of_truth.dtype).eps))))
 
 
-def crps(
-    truth: Float[np.ndarray, "N D"],
-    samples: Float[np.ndarray, "M N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None = None,
-) -> float:
+def crps(truth: Table, samples: Draws, scored: Cells, scale: Scale = None) -> float:
     """The mean continuous ranked probability score, in its fair form.
 
     For M draws X of a cell with the value y it is the mean of |X - y| minus half the mean of
@@ -113,12 +83,7 @@ def crps(
     return float(np.mean(np.abs(draws - y).mean(0) - between))
 
 
-def energy_score(
-    truth: Float[np.ndarray, "N D"],
-    samples: Float[np.ndarray, "M N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None = None,
-) -> float:
+def energy_score(truth: Table, samples: Draws, scored: Cells, scale: Scale = None) -> float:
     """The CRPS of whole rows: Euclidean distances over the scored cells of each row.
 
     Unlike the mean CRPS it also depends on the joint distribution of the cells of a row. Fair
@@ -134,61 +99,35 @@ def energy_score(
     return float(np.mean((to_truth - between / (m * (m - 1)))[scored.any(1)]))
 
 
-def coverage(
-    truth: Float[np.ndarray, "N D"],
-    lower: Float[np.ndarray, "N D"],
-    upper: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-) -> float:
+def coverage(truth: Table, lower: Table, upper: Table, scored: Cells) -> float:
     """The share of true values inside their intervals, bounds included."""
     _require_scored(scored)
     y = truth[scored]
     return float(np.mean((lower[scored] <= y) & (y <= upper[scored])))
 
 
-def width(
-    lower: Float[np.ndarray, "N D"],
-    upper: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None = None,
-) -> float:
+def width(lower: Table, upper: Table, scored: Cells, scale: Scale = None) -> float:
     """The mean width of intervals."""
     return float(np.mean(_errors(lower, upper, scored, scale)))
 
 
-def wasserstein(
-    truth: Float[np.ndarray, "N D"],
-    imputed: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None = None,
-) -> float:
+def wasserstein(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
     """The mean over columns of the Wasserstein-1 distance between imputed and true values.
 
     It compares distributions: an imputation by means has a large distance, even with a small MSE.
     """
     _require_scored(scored)
     y, filled = _scaled(truth, scale), _scaled(imputed, scale)
-    columns = np.flatnonzero(scored.any(0))
-    return float(
-        np.mean(
-            [wasserstein_distance(y[s, j], filled[s, j]) for j in columns for s in [scored[:, j]]]
-        )
-    )
+    columns = [(j, scored[:, j]) for j in np.flatnonzero(scored.any(0))]
+    return float(np.mean([wasserstein_distance(y[s, j], filled[s, j]) for j, s in columns]))
 
 
-def _errors(
-    truth: Float[np.ndarray, "N D"],
-    imputed: Float[np.ndarray, "N D"],
-    scored: Bool[np.ndarray, "N D"],
-    scale: Float[np.ndarray, " D"] | None,
-) -> Float[np.ndarray, " H"]:
+def _errors(truth: Table, imputed: Table, scored: Cells, scale: Scale) -> Float[np.ndarray, " H"]:
     _require_scored(scored)
     return _scaled(imputed, scale)[scored] - _scaled(truth, scale)[scored]
 
 
-def _scaled(
-    x: Float[np.ndarray, "... D"], scale: Float[np.ndarray, " D"] | None
-) -> Float[np.ndarray, "... D"]:
+def _scaled(x: Float[np.ndarray, "... D"], scale: Scale) -> Float[np.ndarray, "... D"]:
     return x if scale is None else x / scale
 
 
@@ -197,6 +136,6 @@ def _require_scored(scored: Bool[np.ndarray, "..."]) -> None:
         raise DataError("no cell is scored: hide some cells before comparing")
 
 
-def _require_pairs(samples: Float[np.ndarray, "M N D"]) -> None:
+def _require_pairs(samples: Draws) -> None:
     if len(samples) < 2:
         raise DataError(f"a fair score needs at least two draws, not {len(samples)}")

@@ -5,7 +5,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,12 +15,10 @@ from jaxtyping import PyTree
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-from miwae.atomic import write_atomically
+from miwae._atomic import write_atomically
 from miwae.errors import FileFormatError
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState
-
-__all__ = ["load_checkpoint", "load_header", "load_tree", "save_checkpoint", "save_tree"]
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState
 
 FORMAT = "miwae"
 VERSION = "4"
@@ -34,30 +32,21 @@ def _is_key(leaf: Any) -> bool:
 
 
 def _named_arrays(tree: PyTree) -> dict[str, Any]:
-    """The arrays of a pytree, named by their path in it."""
+    """The arrays of a pytree, named by their path in it, in the order of its leaves."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_array))
     return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
 
 
 def _as_numpy(leaf: Any) -> np.ndarray:
-    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+    return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf, order="C")
 
 
 def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
-    """Write the arrays of a pytree and a JSON header to one file, atomically.
-
-    The file is written under another name and then renamed, so that it is never incomplete.
-    """
-    arrays = {
-        name: np.asarray(_as_numpy(leaf), order="C") for name, leaf in _named_arrays(tree).items()
-    }
+    """Write the arrays of a pytree and a JSON header to one file, atomically."""
+    arrays = {name: _as_numpy(leaf) for name, leaf in _named_arrays(tree).items()}
     metadata = {"format": FORMAT, "version": VERSION, "header": json.dumps(header)}
     data = to_bytes(arrays, metadata)
-
-    def write(file: BinaryIO) -> None:
-        file.write(data)
-
-    write_atomically(str(path), write)
+    write_atomically(str(path), lambda file: file.write(data))
 
 
 @contextlib.contextmanager
@@ -97,24 +86,17 @@ def _require_version(path: str | Path, version: str | None) -> None:
 
 
 def load_header(path: str | Path) -> dict[str, Any]:
-    """Read the header of a file, without its arrays.
-
-    Raises:
-        FileFormatError: not such a file, or truncated.
-    """
+    """Read the header of a file, without its arrays; `FileFormatError` if that is impossible."""
     with _opened(path) as (_, header):
         return header
 
 
 def load_tree(path: str | Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
-    """Read what `save_tree` wrote into a pytree of the same structure.
+    """Read what `save_tree` wrote: the pytree and the header.
 
     Args:
         path: the file.
         like: a pytree with the structure, shapes and types that the file must have.
-
-    Returns:
-        The pytree with the arrays of the file, and the header.
 
     Raises:
         FileFormatError: not such a file, truncated, or of another structure.
@@ -122,15 +104,9 @@ def load_tree(path: str | Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
     with _opened(path) as (file, header):
         expected = _named_arrays(like)
         _check_names(path, set(expected), set(file.keys()))
-        loaded = {
-            name: _restored(path, name, file.get_slice(name), leaf)
-            for name, leaf in expected.items()
-        }
-    leaves, structure = jax.tree_util.tree_flatten_with_path(eqx.filter(like, eqx.is_array))
-    restored = jax.tree_util.tree_unflatten(
-        structure, [loaded[jax.tree_util.keystr(place)] for place, _ in leaves]
-    )
-    return eqx.combine(restored, eqx.filter(like, eqx.is_array, inverse=True)), header
+        loaded = [_restored(path, n, file.get_slice(n), leaf) for n, leaf in expected.items()]
+    arrays, static = eqx.partition(like, eqx.is_array)
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), loaded), static), header
 
 
 def _check_names(path: str | Path, expected: set[str], found: set[str]) -> None:
@@ -159,21 +135,13 @@ def _restored(path: str | Path, name: str, stored: Any, like: Any) -> Any:
 
 
 def save_checkpoint(
-    path: str | Path,
+    path: Path,
     state: TrainingState,
     settings: TrainingSettings,
     run: tuple[Sequence[Sequence[Any]], Sequence[Any]],
     fingerprint: str,
 ) -> None:
-    """Write all that is needed to continue a training run.
-
-    Args:
-        path: the file.
-        state: of the run.
-        settings: of the run.
-        run: the history, and the memory of the guard.
-        fingerprint: identifies the data and the key of the run.
-    """
+    """Write all that is needed to continue; `run` is the history and the memory of the guard."""
     history, memory = run
     header = {
         "kind": "checkpoint",
@@ -186,13 +154,9 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | Path, like: TrainingState, settings: TrainingSettings, fingerprint: str
+    path: Path, like: TrainingState, settings: TrainingSettings, fingerprint: str
 ) -> tuple[TrainingState, tuple[list[list[Any]], list[Any]]]:
-    """Read a training state, its history, and the memory of its guard.
-
-    Raises:
-        FileFormatError: the file is of another kind, model or run.
-    """
+    """Read what `save_checkpoint` wrote; refuse a file of another kind, model or run."""
     state, header = load_tree(path, like)
     if header.get("kind") != "checkpoint":
         raise FileFormatError(f"{path} is not a checkpoint")
@@ -201,11 +165,9 @@ def load_checkpoint(
             f"{path} is of a run on other data or with another key: use those, or another file"
         )
     saved, own = header.get("settings", {}), dataclasses.asdict(settings)
-    may_differ = (
-        {"max_steps", "max_seconds", "patience", "devices"}
-        if settings.schedule == "constant"
-        else {"max_seconds", "patience", "devices"}
-    )
+    may_differ = {"max_seconds", "patience", "devices"}
+    if settings.schedule == "constant":
+        may_differ.add("max_steps")
     for name in own:
         if name not in may_differ and saved.get(name) != own[name]:
             raise FileFormatError(

@@ -7,18 +7,12 @@ from typing import Any
 
 from miwae.training import TrainingProgress
 
-__all__ = ["Progressor", "progressor"]
-
 
 @dataclass(frozen=True)
 class Progressor:
-    """Makes the callbacks to which training and imputation report their progress.
+    """Makes the callbacks to which training and imputation report their progress."""
 
-    Attributes:
-        bars: a display of rich; None shows nothing.
-    """
-
-    bars: Any = None
+    bars: Any = None  # a display of rich; None shows nothing
 
     def _added(self, what: str, note: str) -> Any:
         self.bars.start()  # not before: without a bar nothing is to be seen, not even a blank line
@@ -36,13 +30,10 @@ class Progressor:
                 return
             what = "finishing" if progress.phase == "finishing" else "training"
             score = None if progress.record is None else progress.record.log_density
-            bars.update(
-                task,
-                description=f"{what}{name}",
-                completed=progress.step,
-                total=progress.step if progress.phase == "done" else progress.max_steps,
-                note="" if score is None else f"held-out log-density {score:.3f}",
-            )
+            note = "" if score is None else f"held-out log-density {score:.3f}"
+            total = progress.step if progress.phase == "done" else progress.max_steps
+            now = {"completed": progress.step, "total": total, "note": note}
+            bars.update(task, description=f"{what}{name}", **now)
 
         return show
 
@@ -61,26 +52,13 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
     if not shown:
         yield Progressor()
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    bars = Progress(
-        TextColumn("{task.description:12}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True),
-    )
+    text, done = progress.TextColumn, (progress.BarColumn(), progress.MofNCompleteColumn())
+    times = (progress.TimeElapsedColumn(), text("left"), progress.TimeRemainingColumn())
+    columns = (text("{task.description:12}"), *done, *times, text("{task.fields[note]}"))
+    bars = progress.Progress(*columns, console=Console(stderr=True))
     try:
         yield Progressor(bars)
     finally:
