@@ -33,6 +33,9 @@ __all__ = ["MIWAEImputer"]
 # Parameters of the imputer that are settings of a table as well.
 SHARED = tuple(field.name for field in fields(TableSettings) if field.name != "seed")
 
+# What `set_output` takes; scikit-learn itself does not look until a table is transformed.
+_OUTPUTS: dict[Any, Any] = {name: name for name in (None, "default", "pandas", "polars")}
+
 
 class _Fitted(NamedTuple):
     """What a fit leaves behind, assigned at once when it has succeeded."""
@@ -323,9 +326,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         own |= {"missing_values": list(table.marks) or np.nan, "random_state": table.settings.seed}
         try:
             imputer = cls(**extra.get("parameters", own))
-            if extra.get("output") is not None:
-                imputer.set_output(transform=extra["output"])
-        except (TypeError, ValueError, AttributeError) as error:
+            imputer.set_output(transform=_OUTPUTS[extra.get("output")])
+        except (TypeError, KeyError) as error:
             raise FileFormatError(f"{path} is damaged: {error}") from error
         imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
