@@ -60,7 +60,7 @@ def training(n_columns, **settings):
     import jax
     import jax.numpy as jnp
 
-    from miwae.model.build import dense_autoencoder
+    from miwae.model._build import dense_autoencoder
     from miwae.model.observations import StudentT
     from miwae.training import TrainingSettings, initial_state
     from miwae.training.steps import advance

@@ -27,9 +27,9 @@ import numpy as np
 from memory import peak_memory
 
 from miwae.compilation import enable_compilation_cache, program_of
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings, fit, initial_state
 from miwae.training.steps import advance

@@ -115,7 +115,9 @@ def test_tables_and_models_know_nothing_of_each_other(path):
 
 
 def test_the_parser_sees_every_way_to_import():
-    source = "import miwae.training.loop\nfrom miwae.model import fill\nfrom miwae import errors\n"
+    source = (
+        "import miwae.training.loop\nfrom miwae.model import _fill\nfrom miwae import errors\n"
+    )
     assert list(imported(ast.parse(source))) == ["training.loop", "model", "errors"]
 
 

@@ -21,7 +21,7 @@ from miwae.callers import warn_caller
 from miwae.columns import Cells, Schema, infer_schema, is_missing
 from miwae.errors import DataError, FileFormatError, SettingsError
 from miwae.events import Event
-from miwae.inference.sampling import RowReport
+from miwae.inference import RowReport
 from miwae.pooling import MultiplyImputed
 from miwae.progress import progressor
 from miwae.tabular import EncodedTable, FittedTable, TableSettings
@@ -345,7 +345,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     @property
     def events_(self) -> list[Event]:
         """Every automatic decision, in fitting and since."""
-        return [*self._fitted.table.events, *self._fitted.later]
+        fitted = self._fitted
+        return [*fitted.table.events, *fitted.later]
 
     @property
     def n_features_in_(self) -> int:

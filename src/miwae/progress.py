@@ -20,12 +20,16 @@ class Progressor:
 
     bars: Any = None
 
+    def _added(self, what: str, note: str) -> Any:
+        self.bars.start()  # not before: without a bar nothing is to be seen, not even a blank line
+        return self.bars.add_task(what, total=None, note=note)
+
     def training(self, member: int, n_members: int) -> Callable[[TrainingProgress], None] | None:
         """The callback of one of the models that are trained."""
         if self.bars is None:
             return None
         bars, name = self.bars, "" if n_members == 1 else f" {member + 1}/{n_members}"
-        task = bars.add_task(f"compiling{name}", total=None, note="")
+        task = self._added(f"compiling{name}", "")
 
         def show(progress: TrainingProgress) -> None:
             if progress.phase == "compiling":
@@ -47,7 +51,7 @@ class Progressor:
         if self.bars is None:
             return None
         bars = self.bars
-        task = bars.add_task(what, total=None, note="rows")
+        task = self._added(what, "rows")
         return lambda done, total: bars.update(task, completed=done, total=total)
 
 
@@ -67,7 +71,7 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
         TimeRemainingColumn,
     )
 
-    with Progress(
+    bars = Progress(
         TextColumn("{task.description:12}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -76,5 +80,9 @@ def progressor(shown: bool) -> Iterator[Progressor]:  # noqa: FBT001
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
-    ) as bars:
+    )
+    try:
         yield Progressor(bars)
+    finally:
+        if bars.tasks:
+            bars.stop()

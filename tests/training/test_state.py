@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.model.build import linear_autoencoder, linear_core
+from miwae.model._build import linear_autoencoder, linear_core
 from miwae.model.observations import Normal
 from miwae.training import TrainingSettings, fit
 from miwae.training.state import optimizer

@@ -80,10 +80,11 @@ def _fail(message: str, *, code: int) -> None:
     sys.exit(code)
 
 
-def _print_version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+def _print_version(asked: bool) -> bool:  # noqa: FBT001 - as typer calls it
     if asked:
         sys.stdout.write(f"miwae {metadata.version('miwae')}\n")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

@@ -83,7 +83,14 @@ def _as_array(x: Any) -> np.ndarray:
         numbers = np.issubdtype(x.dtype, np.number) or x.dtype == np.bool_
         x = np.ma.filled(x.astype(np.float64 if numbers else object), np.nan)
     keep_dtype: Any = None
-    return np.asarray(check_array(x, dtype=keep_dtype, ensure_all_finite=False))
+    array = check_array(
+        x,
+        dtype=keep_dtype,
+        ensure_all_finite=False,
+        ensure_min_samples=0,  # `as_frame` refuses tables without cells, whatever they are
+        ensure_min_features=0,
+    )
+    return np.asarray(array)
 
 
 def checked(frame: Any) -> Any:

@@ -9,10 +9,17 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.inference.imputation import impute_multiple, impute_single, point_of, quantiles
-from miwae.inference.likelihood import log_likelihood
-from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
-from miwae.model.latent import Autoencoder
+from miwae.inference import (
+    RowReport,
+    SamplingSettings,
+    compile_sampling,
+    impute_multiple,
+    impute_single,
+    log_likelihood,
+    point_of,
+    quantiles,
+)
+from miwae.model import Autoencoder
 from miwae.row_keys import row_keys
 from miwae.threads import side_by_side
 

@@ -13,7 +13,7 @@ from miwae.columns import ColumnSchema, Scale, Schema, Storage, is_missing
 from miwae.columns.kinds import KINDS_IN_ORDER, AbstractKind
 from miwae.errors import DataError, FileFormatError
 from miwae.events import Event
-from miwae.model.observations import AbstractObservation
+from miwae.model import AbstractObservation
 from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
 from miwae.tabular._observation import observation_of
@@ -160,9 +160,10 @@ def _kind(fields: dict[str, Any]) -> AbstractKind:
     if name not in _KINDS:
         raise FileFormatError(f"the column kind {name!r} is not known")
     if "scale" in fields:
+        shape = fields["scale"]["shape"]
+        if shape not in ("identity", "log", "asinh"):
+            raise FileFormatError(f"the scale {shape!r} is not known")
         fields["scale"] = Scale(**fields["scale"])
-        if fields["scale"].shape not in ("identity", "log", "asinh"):
-            raise FileFormatError(f"the scale {fields['scale'].shape!r} is not known")
     return _KINDS[name](**fields)
 
 

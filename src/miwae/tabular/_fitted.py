@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from miwae.columns import Cells, Column, Schema
 from miwae.errors import DataError
 from miwae.events import Event
-from miwae.inference.sampling import RowReport
+from miwae.inference import RowReport
 from miwae.progress import Progressor
 from miwae.tabular._encoding import EncodedTable, ImputedCells
 from miwae.tabular._ensemble import Ensemble

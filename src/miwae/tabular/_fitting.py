@@ -12,10 +12,13 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.model.build import linear_autoencoder, linear_core
-from miwae.model.latent import Autoencoder
-from miwae.model.linear import FactorAnalysis
-from miwae.model.observations import AbstractObservation
+from miwae.model import (
+    AbstractObservation,
+    Autoencoder,
+    FactorAnalysis,
+    linear_autoencoder,
+    linear_core,
+)
 from miwae.progress import Progressor
 from miwae.tabular._ensemble import compile_means
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors

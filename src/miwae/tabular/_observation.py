@@ -9,12 +9,12 @@ from jaxtyping import Array, Float
 
 from miwae.columns import Schema
 from miwae.columns.kinds import Family
-from miwae.model.linear import FactorAnalysis
-from miwae.model.observations import (
+from miwae.model import (
     AbstractObservation,
     Bernoulli,
     Categorical,
     Count,
+    FactorAnalysis,
     Heterogeneous,
     Ordinal,
     Part,

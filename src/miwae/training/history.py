@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from miwae.model.latent import Autoencoder
+from miwae.model import Autoencoder
 from miwae.training.holdout import HeldOutScore
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import TrainingState

@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae.compilation import compiled, program_of
-from miwae.inference.importance import self_normalised_mean
-from miwae.inference.weights import draw
-from miwae.model.latent import Autoencoder
+from miwae.inference import draw, self_normalised_mean
+from miwae.model import Autoencoder
 from miwae.numerics import logmeanexp
 from miwae.training.settings import TrainingSettings
 

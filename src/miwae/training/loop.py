@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from miwae.arrays import require_trainable
 from miwae.compilation import make_room_for_programs, program_of
 from miwae.errors import FileFormatError
-from miwae.model.latent import Autoencoder, check_data
+from miwae.model import Autoencoder, check_data
 from miwae.threads import meanwhile
 from miwae.training.checkpoint import load_checkpoint, save_checkpoint
 from miwae.training.guard import Guard

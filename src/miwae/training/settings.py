@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from miwae.arrays import require_at_least
 from miwae.errors import SettingsError
-from miwae.inference.bounds import BOUNDS
-from miwae.inference.gradients import ESTIMATORS
+from miwae.inference import BOUNDS, ESTIMATORS
 
 __all__ = ["TrainingSettings"]
 

@@ -8,7 +8,7 @@ import optax
 from jaxtyping import Array, Float, Int, Key, PyTree
 
 from miwae.errors import SettingsError
-from miwae.model.latent import Autoencoder
+from miwae.model import Autoencoder
 from miwae.training.settings import TrainingSettings
 
 __all__ = ["TrainingState", "initial_state", "optimizer"]

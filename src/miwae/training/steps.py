@@ -10,9 +10,9 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from miwae.compilation import compiled
 from miwae.errors import SettingsError
-from miwae.inference.gradients import BoundGradient, bound_and_gradient
-from miwae.kernels.threefry import bits, fold_in, uniform
-from miwae.model.latent import Autoencoder
+from miwae.inference import BoundGradient, bound_and_gradient
+from miwae.kernels import bits, fold_in, uniform
+from miwae.model import Autoencoder
 from miwae.training.settings import TrainingSettings
 from miwae.training.state import TrainingState, optimizer
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from miwae.arrays import require_trainable
-from miwae.model.latent import check_data
+from miwae.model import check_data
 from miwae.training.guard import Guard
 from miwae.training.history import (
     TrainingProgress,
