@@ -46,7 +46,6 @@ QUESTIONS = {
     "log_prob": lambda fitted, table: fitted.log_prob(table),
     "updated": lambda fitted, table: fitted.updated(table),
     "fit": lambda fitted, table: FittedTable.fit(table, SMALL),
-    "without_events": lambda fitted, table: fitted.without_events(),
 }
 
 
