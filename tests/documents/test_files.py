@@ -477,6 +477,13 @@ def test_arrow_files_are_known_by_content(tmp_path):
     assert open_document(str(tmp_path / "f.bin")).table.equals(NATIVE)
 
 
+def test_two_columns_of_one_name_are_refused_with_the_path(tmp_path):
+    path = str(tmp_path / "t.feather")
+    feather.write_feather(pa.table([[1], [2]], names=["a", "a"]), path, version=2)
+    with pytest.raises(DataError, match=r"t\.feather: two columns are named 'a'"):
+        open_document(path)
+
+
 def test_csv_to_parquet_to_csv(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a,b,c\n1,x,0.5\n,,\n3,y,2.0\n")
     copied(tmp_path / "t.csv", tmp_path / "t.parquet")
@@ -620,6 +627,9 @@ def test_copies_are_below_each_other_in_every_format(tmp_path, source, suffix):
 
 
 def test_copies_need_two_names_for_themselves(tmp_path):
-    reading = open_text(b"a,.id\n1,2\n,3\n").read()
+    document, path = open_text(b"a,.id\n1,2\n,3\n"), str(tmp_path / "long.csv")
+    require_writable(document, path)
     with pytest.raises(DataError, match=r"a column \.id already"):
-        write_long(reading, str(tmp_path / "long.csv"), LONG[:1])
+        require_writable(document, path, long=True)
+    with pytest.raises(DataError, match=r"a column \.id already"):
+        write_long(document.read(), path, LONG[:1])

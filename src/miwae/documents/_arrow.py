@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from miwae.columns import check_names
 from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._frame import Frame, arrow_bytes, pyarrow_or_error
 from miwae.errors import DataError
@@ -68,6 +69,6 @@ def open_arrow(content: bytes, suffix: str) -> ArrowDocument:
             table = feather.read_table(pa.BufferReader(content))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"this is not a {suffix[1:]} file: {error}") from error
-    return ArrowDocument(
-        names=tuple(table.column_names), n_rows=table.num_rows, table=table, suffix=suffix
-    )
+    names = tuple(table.column_names)
+    check_names(names)
+    return ArrowDocument(names=names, n_rows=table.num_rows, table=table, suffix=suffix)

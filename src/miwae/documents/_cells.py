@@ -29,6 +29,7 @@ __all__ = [
     "format_of",
     "has_decimals",
     "parse_column",
+    "parse_texts",
 ]
 
 _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
@@ -133,6 +134,26 @@ def parse_column(
     if typed is None:
         texts = _decoded(data, spans, quoted, encoding)
         typed = _by_distinct_texts(texts, missing, mark, order, known)
+    return _parsed(name, typed, quoted, known)
+
+
+def parse_texts(
+    name: str,
+    texts: Sequence[str],
+    missing: Missing,
+    *,
+    mark: str,
+    order: str | None,
+    known: Known,
+) -> ParsedColumn:
+    """As `parse_column`, for cells that are not in a file yet."""
+    typed = _by_distinct_texts(texts, missing, mark, order, known)
+    return _parsed(name, typed, np.zeros(len(texts), bool), known)
+
+
+def _parsed(
+    name: str, typed: _Typed, quoted: Bool[np.ndarray, " N"], known: Known | None
+) -> ParsedColumn:
     absent = np.isnan(typed.values)
     empty = bool(absent.all())
     column = Column(

@@ -33,7 +33,6 @@ class Dialect:
         line_terminator: at the end of the first record, and of records that are added.
         decimal: the decimal mark, "." or ",".
         decimal_shown: whether some number shows it, or the delimiter leaves no other.
-        final_newline: whether the last record ended with a line terminator.
         header: whether the first record holds the names.
     """
 
@@ -43,7 +42,6 @@ class Dialect:
     line_terminator: str = "\n"
     decimal: str = "."
     decimal_shown: bool = True
-    final_newline: bool = True
     header: bool = True
 
     def field(self, text: str, *, quoted: bool = False) -> bytes:

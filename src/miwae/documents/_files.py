@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
 from miwae.atomic import require_directory, write_atomically
@@ -157,16 +157,17 @@ def _unpacked(content: bytes) -> bytes:
 # ---------------------------------------------------------------------- writing
 
 
-def require_writable(document: Document | None, path: str) -> None:
+def require_writable(document: Document | None, path: str, *, long: bool = False) -> None:
     """Find out, before long work, what would keep its result from being written.
 
     Args:
         document: that will be written; None for a plain frame.
         path: of the new file.
+        long: whether it will be written by `write_long`.
 
     Raises:
         DataError: the format is unknown, needs a library that is not installed, or has no
-            counterpart for the type of a column.
+            counterpart for the type or the name of a column.
         MiwaeError: there is no such directory, or it may not be written to.
     """
     family = _family_to_write("text" if document is None else document.family, path)
@@ -176,8 +177,19 @@ def require_writable(document: Document | None, path: str) -> None:
         openpyxl_or_error()
     if document is not None and family != document.family:
         _frame_bytes([document.head()], family, _suffix(path))
+    if document is not None and long:
+        _refuse_long_names(document.names)
     if path != "-":
         require_directory(path)
+
+
+def _refuse_long_names(names: Sequence[str]) -> None:
+    taken = {_COPY, _ROW} & set(names)
+    if taken:
+        raise DataError(
+            f"the table has a column {', '.join(sorted(taken))} already, which the long format "
+            "needs for itself: rename it"
+        )
 
 
 def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
@@ -216,12 +228,7 @@ def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
         DataError: a column is named `.imp` or `.id`; or as for `write`.
     """
     document, suffix = reading.document, _suffix(path)
-    taken = {_COPY, _ROW} & set(document.names)
-    if taken:
-        raise DataError(
-            f"the table has a column {', '.join(sorted(taken))} already, which the long format "
-            "needs for itself: rename it"
-        )
+    _refuse_long_names(document.names)
     family = _family_to_write(document.family, path)
     frames = (reading.frame(cells, as_text=family == "text") for cells in [{}, *copies])
     rows = range(1, document.n_rows + 1)

@@ -96,11 +96,13 @@ def texts_of(column: Any, name: str, decimals: int | None = None) -> list[str]:
         return _arrow_texts(column, name)
     instants = [value for value in column if isinstance(value, datetime.datetime)]
     days = all(value.timetz() == datetime.time() for value in instants)
-    return [_text(value, name, days=days, decimals=decimals) for value in column]
+    return [_text(value, days=days, decimals=decimals) for value in column]
 
 
-def _text(value: Any, name: str, *, days: bool, decimals: int | None) -> str:
+def _text(value: Any, *, days: bool, decimals: int | None) -> str:
     """Times in ISO 8601, flags as true and false, instants as dates where all are midnights."""
+    if isinstance(value, str):
+        return value
     if value is None:
         return ""
     if isinstance(value, bool | np.bool_):
@@ -111,13 +113,9 @@ def _text(value: Any, name: str, *, days: bool, decimals: int | None) -> str:
         return value.isoformat()
     if isinstance(value, datetime.timedelta):
         return _duration_text(value)
-    if isinstance(value, list | dict | bytes):
-        raise DataError(f"column {name!r} cannot be written as text: it holds {value!r}")
-    return (
-        f"{value:.{decimals}f}"
-        if decimals is not None and isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, float) and decimals is not None:
+        return f"{value:.{decimals}f}"
+    return str(value)
 
 
 def _duration_text(span: datetime.timedelta) -> str:
@@ -175,8 +173,7 @@ def _arrow_array(column: Any, name: str) -> Any:
 
 def arrow_bytes(table: Any, suffix: str) -> memoryview:
     """A table of pyarrow as the content of a file: Parquet, or Feather for other suffixes."""
-    pa = pyarrow_or_error()
-    sink = io.BytesIO()
+    pa, sink = pyarrow_or_error(), io.BytesIO()
     try:
         if suffix == ".parquet":
             from pyarrow import parquet
@@ -185,7 +182,7 @@ def arrow_bytes(table: Any, suffix: str) -> memoryview:
         else:
             from pyarrow import feather
 
-            feather.write_feather(table.unify_dictionaries(), sink)  # it has one of each
+            feather.write_feather(table.unify_dictionaries(), sink)  # files have one each
     except pa.ArrowException as error:
         raise DataError(f"a column cannot be written as {suffix[1:]}: {error}") from error
     return sink.getbuffer()

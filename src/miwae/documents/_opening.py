@@ -11,7 +11,7 @@ from miwae.documents._comments import refuse_title, split_comments
 from miwae.documents._dialect import Dialect, decoded, inner_encoding
 from miwae.documents._document import DEFAULT_NA
 from miwae.documents._records import sniffed_delimiter, split_records
-from miwae.documents._spans import Spans, span_bytes
+from miwae.documents._spans import Spans
 from miwae.documents._text import TextDocument
 from miwae.errors import DataError, SettingsError
 
@@ -49,31 +49,25 @@ def open_text(
         if header:
             refuse_title(inner, here, words, above=above)
         delimiter = sniffed_delimiter(inner)
-    records = split_records(inner, delimiter, above=above)
+    fields, terminator = split_records(inner, delimiter, above=above)
     buffer = np.frombuffer(inner, dtype=np.uint8)
-    below, end = int(header), len(records.terminators.starts)
-    top = Spans(*(np.array([spans[k][0] for spans in records.fields]) for k in (0, 1)))
-    names = cell_texts(buffer, top, here) if header else [""] * len(records.fields)
-    ends = [span_bytes(buffer, records.terminators.part(i, i + 1))[0] for i in (0, end - 1)]
+    top = Spans(*(np.array([spans[k][0] for spans in fields]) for k in (0, 1)))
+    names = cell_texts(buffer, top, here) if header else [""] * len(fields)
     document = TextDocument(
         names=_named(names),
-        n_rows=end - below,
+        n_rows=len(fields[0].starts) - header,
         n_comments=sum(bool(line.strip()) for line in comments.splitlines()),
         dialect=Dialect(
             delimiter=delimiter,
             encoding=encoding,
             bom=bom,
-            line_terminator=(ends[0] or b"\n").decode(),
-            final_newline=bool(ends[1]),
+            line_terminator=terminator,
             header=header,
         ),
         na_words=words,
-        header=tuple(span_bytes(buffer, top)) if header else (),
-        data=buffer,
-        fields=tuple(spans.part(below, end) for spans in records.fields),
-        terminators=records.terminators.part(below, end),
         comments=comments,
-        tail=records.tail,
+        data=buffer,
+        records=fields,
         orders={},
     )
     orders = _checked_orders(date_orders or {}, document.names)
@@ -124,6 +118,6 @@ def _has_decimals(document: TextDocument, mark: str) -> bool:
     missing = Missing(document.na_words)
     return any(
         has_decimals(document.texts(position), missing, mark)
-        for position, spans in enumerate(document.fields)
+        for position, spans in enumerate(map(document.fields, range(len(document.names))))
         if np.any(np.searchsorted(places, spans.ends) > np.searchsorted(places, spans.starts))
     )

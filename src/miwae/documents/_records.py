@@ -6,7 +6,6 @@ back character for character; the `csv` module does not say which fields were qu
 
 import re
 from array import array
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
@@ -15,7 +14,7 @@ from miwae.documents._dialect import QUOTE
 from miwae.documents._spans import Spans, index_type
 from miwae.errors import DataError
 
-__all__ = ["DELIMITERS", "Records", "sniffed_delimiter", "split_records"]
+__all__ = ["DELIMITERS", "sniffed_delimiter", "split_records"]
 
 # Tried in this order: a file of decimal commas between semicolons is split evenly by both marks,
 # and nobody writes a semicolon, bar or tab in each header and cell of a file that commas separate.
@@ -27,22 +26,8 @@ _LF, _CR = 10, 13
 _SAMPLE = 1 << 20
 
 
-class Records(NamedTuple):
-    """Where the fields of a text are.
-
-    Attributes:
-        fields: for each column, the raw fields of all records, the header's among them.
-        terminators: what follows the last field of each record: a line end, or nothing.
-        tail: the blank lines after the last record.
-    """
-
-    fields: tuple[Spans, ...]
-    terminators: Spans
-    tail: bytes
-
-
-def split_records(data: bytes, delimiter: str, *, above: int = 0) -> Records:
-    """Find all fields of a text.
+def split_records(data: bytes, delimiter: str, *, above: int = 0) -> tuple[tuple[Spans, ...], str]:
+    """For each column, the raw fields of all records, and what ends the first record.
 
     Args:
         data: the text in its inner encoding.
@@ -62,8 +47,6 @@ def split_records(data: bytes, delimiter: str, *, above: int = 0) -> Records:
     counts = np.diff(line_ends, prepend=-1)
     _refuse_ragged(text, places, counts, newline, above)
 
-    after = data[n_bytes:]
-    last = 2 if after.startswith(b"\r\n") else min(len(after), 1)
     small = index_type(len(data))
     n_fields = int(counts[0])
     ends = np.append(places, n_bytes).astype(small).reshape(-1, n_fields).T.copy()
@@ -71,12 +54,12 @@ def split_records(data: bytes, delimiter: str, *, above: int = 0) -> Records:
     starts[1:] = ends[:-1] + 1
     starts[0, 0] = 0
     starts[0, 1:] = ends[-1, :-1] + 1
-    next_record = np.append(starts[0, 1:], small(n_bytes + last))
     if newline == _LF:
         # In CR LF the CR belongs to the line end; that of the last record was stripped above.
         ends[-1, :-1] -= _ends_with_return(text, starts[-1, :-1], ends[-1, :-1])
-    fields = tuple(Spans(starts[j], ends[j]) for j in range(n_fields))
-    return Records(fields, Spans(ends[-1], next_record), after[last:])
+    first = data[ends[-1, 0] :][:2]
+    terminator = "\r\n" if first == b"\r\n" else first[:1].decode() or "\n"
+    return tuple(Spans(starts[j], ends[j]) for j in range(n_fields)), terminator
 
 
 def sniffed_delimiter(data: bytes) -> str:

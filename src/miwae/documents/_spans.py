@@ -1,12 +1,12 @@
 """Pieces of a buffer of bytes, known by their positions: no file is copied cell by cell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int, UInt8
 
-__all__ = ["Spans", "appended", "index_type", "pasted", "span_bytes"]
+__all__ = ["Spans", "index_type", "span_bytes", "spliced"]
 
 
 class Spans(NamedTuple):
@@ -15,20 +15,13 @@ class Spans(NamedTuple):
     starts: Int[np.ndarray, " N"]
     ends: Int[np.ndarray, " N"]
 
-    def part(self, start: int, stop: int) -> "Spans":
+    def part(self, start: int, stop: int | None) -> "Spans":
         """Some consecutive pieces."""
         return Spans(self.starts[start:stop], self.ends[start:stop])
 
     def taken(self, which: np.ndarray) -> "Spans":
         """Some pieces, by their numbers or flags."""
         return Spans(self.starts[which], self.ends[which])
-
-    def replaced(self, rows: np.ndarray, new: "Spans") -> "Spans":
-        """A copy with some pieces that are elsewhere in the buffer."""
-        starts = self.starts.astype(new.starts.dtype)
-        ends = self.ends.astype(new.ends.dtype)
-        starts[rows], ends[rows] = new
-        return Spans(starts, ends)
 
 
 def index_type(n_bytes: int) -> type[np.signedinteger]:
@@ -43,23 +36,17 @@ def span_bytes(data: UInt8[np.ndarray, " B"], spans: Spans) -> list[bytes]:
     return [bytes(view[start:end]) for start, end in pairs]
 
 
-def appended(
-    data: UInt8[np.ndarray, " B"], pieces: Sequence[bytes]
-) -> tuple[UInt8[np.ndarray, " C"], Spans]:
-    """A longer buffer, and where the new pieces are in it."""
-    lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-    ends = len(data) + np.cumsum(lengths)
-    longer = np.concatenate([data, np.frombuffer(b"".join(pieces), dtype=np.uint8)])
-    small = index_type(len(longer))
-    return longer, Spans((ends - lengths).astype(small), ends.astype(small))
-
-
-def pasted(data: UInt8[np.ndarray, " B"], columns: Sequence[Spans]) -> bytes:
-    """All pieces, row after row: the first of each column, the second of each, ..."""
-    starts = np.stack([spans.starts for spans in columns], axis=1).reshape(-1).astype(np.int64)
-    lengths = np.stack([s.ends - s.starts for s in columns], axis=1).reshape(-1)
-    # The bytes of piece i are at starts[i] + 0, 1, 2, ...: one range over all, shifted by piece.
-    before = np.cumsum(lengths, dtype=np.int64) - lengths
-    places = np.repeat(starts - before, lengths)
-    places += np.arange(len(places))
-    return data[places].tobytes()
+def spliced(
+    data: UInt8[np.ndarray, " B"], changes: Iterable[tuple[Spans, Sequence[bytes]]]
+) -> bytes:
+    """The buffer with some pieces replaced by others, and all other bytes as they are."""
+    new = [
+        place
+        for spans, pieces in changes
+        for place in zip(spans.starts.tolist(), spans.ends.tolist(), pieces, strict=True)
+    ]
+    view, out, done = data.data, [], 0
+    for start, end, piece in sorted(new):
+        out += [view[done:start], piece]
+        done = end
+    return b"".join([*out, view[done:]])

@@ -2,12 +2,12 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int, UInt8
+from jaxtyping import Int, UInt8
 
 from miwae.columns import Cells, filled_objects
 from miwae.documents._cells import (
@@ -17,12 +17,13 @@ from miwae.documents._cells import (
     cell_texts,
     format_of,
     parse_column,
+    parse_texts,
 )
 from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
 from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._formats import NumberFormat, cell_texts_of
 from miwae.documents._frame import Frame
-from miwae.documents._spans import Spans, appended, pasted, span_bytes
+from miwae.documents._spans import Spans, span_bytes, spliced
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
 
@@ -39,26 +40,20 @@ _EXAMPLES = {
 # Python converts 4,300 digits of an integer at most.
 MOST_DIGITS = 4300
 
-# Rows that are put together at a time: the indices of their bytes take eight times their size.
-_ROWS_AT_ONCE = 100_000
-
-# Raw fields for some rows of a column, by position of the column.
-_RawFields = Mapping[int, tuple[Int[np.ndarray, " H"], list[bytes]]]
+# Some rows of a column, and raw fields for them.
+_NewFields: TypeAlias = tuple[Int[np.ndarray, " H"], list[bytes]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextDocument(Document):
-    """Rows of raw fields in one buffer of bytes.
+    """The bytes of a file, and where the raw fields of its columns are.
 
     Attributes:
         dialect: how the file is written.
         na_words: texts that mean missing.
-        header: the raw fields of the header; empty if there is none.
-        data: the buffer.
-        fields: for each column, where its raw fields are.
-        terminators: where the line end of each row is.
         comments: the lines above the table.
-        tail: the blank lines after the last row.
+        data: the rest of the file, in the inner encoding.
+        records: for each column, where its raw fields are, the header's among them.
         orders: "dmy" or "mdy" by name of the column, where its dates do not show which it is.
     """
 
@@ -66,18 +61,19 @@ class TextDocument(Document):
 
     dialect: Dialect
     na_words: frozenset[str]
-    header: tuple[bytes, ...]
-    data: UInt8[np.ndarray, " B"]
-    fields: tuple[Spans, ...]
-    terminators: Spans
     comments: bytes
-    tail: bytes
+    data: UInt8[np.ndarray, " B"]
+    records: tuple[Spans, ...]
     orders: Mapping[str, str]
+
+    def fields(self, position: int) -> Spans:
+        """Where the raw fields of a column are, below the header."""
+        return self.records[position].part(int(self.dialect.header), None)
 
     def texts(self, position: int) -> list[str]:
         """The cells of a column, without quotes and the spaces around them."""
         encoding = inner_encoding(self.dialect.encoding)
-        return cell_texts(self.data, self.fields[position], encoding)
+        return cell_texts(self.data, self.fields(position), encoding)
 
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "TextReading":
         missing = Missing(self.na_words).also(tuple(marks))
@@ -101,7 +97,7 @@ class TextDocument(Document):
         return parse_column(
             self.names[position],
             self.data,
-            self.fields[position],
+            self.fields(position),
             missing,
             encoding=inner_encoding(self.dialect.encoding),
             mark=self.dialect.decimal,
@@ -127,53 +123,35 @@ class TextDocument(Document):
                     f"dates are written as {column.example}: give the other order"
                 )
 
-    def with_raw_fields(self, raw: _RawFields) -> "TextDocument":
-        """With some raw fields replaced: the bytes of the new ones go behind all others."""
-        data, new = appended(self.data, [field for _, fields in raw.values() for field in fields])
-        spans, used = list(self.fields), 0
-        for position, (rows, fields) in raw.items():
-            spans[position] = spans[position].replaced(rows, new.part(used, used + len(fields)))
-            used += len(fields)
-        return replace(self, data=data, fields=tuple(spans))
+    def patched(self, cells: Mapping[int, _NewFields], dialect: Dialect) -> bytes:
+        """The content of the file with some raw fields replaced.
 
-    def with_delimiter(self, delimiter: str) -> "TextDocument":
-        """The same cells with another delimiter: fields that contain it are quoted."""
-        marks = np.flatnonzero(self.data == ord(delimiter))
-        raw = {}
-        for position, spans in enumerate(self.fields):
+        Args:
+            cells: rows and new raw fields, by position of the column.
+            dialect: as that of the document, or with another delimiter: then fields that contain
+                it are quoted.
+        """
+        data = self.data
+        changes = [(self.fields(j).taken(rows), fields) for j, (rows, fields) in cells.items()]
+        if dialect.delimiter != self.dialect.delimiter:
+            changes += self._quoted(dialect.delimiter, cells)
+            data = data.copy()
+            for spans in self.records[:-1]:
+                data[spans.ends] = ord(dialect.delimiter)
+        return dialect.encoded(self.comments + spliced(data, changes))
+
+    def _quoted(
+        self, delimiter: str, cells: Mapping[int, _NewFields]
+    ) -> Iterator[tuple[Spans, list[bytes]]]:
+        """The fields that stay and contain another delimiter without being quoted, in quotes."""
+        marks, top = np.flatnonzero(self.data == ord(delimiter)), int(self.dialect.header)
+        for position, spans in enumerate(self.records):
             inside = np.searchsorted(marks, spans.ends) > np.searchsorted(marks, spans.starts)
-            rows = np.flatnonzero(inside & ~_starts_quoted(self.data, spans))
-            raw[position] = (rows, [*map(in_quotes, span_bytes(self.data, spans.taken(rows)))])
-        mark = delimiter.encode()
-        header = tuple(
-            in_quotes(field) if mark in field and not field.startswith(b'"') else field
-            for field in self.header
-        )
-        dialect = replace(self.dialect, delimiter=delimiter)
-        return replace(self.with_raw_fields(raw), header=header, dialect=dialect)
-
-    def to_bytes(self) -> bytes:
-        """The content of the file."""
-        dialect = self.dialect
-        pieces = [self.comments]
-        if self.header:
-            ended = self.n_rows or dialect.final_newline
-            pieces.append(dialect.delimiter.encode().join(self.header))
-            pieces.append(dialect.line_terminator.encode() if ended else b"")
-        data, mark = appended(self.data, [dialect.delimiter.encode()])
-        for start in range(0, self.n_rows, _ROWS_AT_ONCE):
-            pieces.append(self._joined_rows(data, mark, start, start + _ROWS_AT_ONCE))
-        return dialect.encoded(b"".join([*pieces, self.tail]))
-
-    def _joined_rows(
-        self, data: UInt8[np.ndarray, " B"], mark: Spans, start: int, stop: int
-    ) -> bytes:
-        last = self.terminators.part(start, stop)
-        marks = Spans(*(np.broadcast_to(place, len(last.starts)) for place in mark))
-        columns: list[Spans] = []
-        for spans in self.fields:
-            columns += [spans.part(start, stop), marks]
-        return pasted(data, [*columns[:-1], last])
+            inside[inside] = self.data[spans.starts[inside]] != ord(QUOTE)
+            if position in cells:
+                inside[cells[position][0] + top] = False
+            kept = spans.taken(inside)
+            yield kept, [in_quotes(field) for field in span_bytes(self.data, kept)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,11 +168,16 @@ class TextReading(Reading):
     missing: Missing
 
     def patched(self, cells: Patch, suffix: str = "") -> bytes:
-        document = self._completed(cells)
-        delimiter = self.dialect(suffix).delimiter
-        if delimiter != document.dialect.delimiter:
-            document = document.with_delimiter(delimiter)
-        return document.to_bytes()
+        dialect = self.dialect(suffix)
+        fields = {
+            position: (
+                new.rows,
+                [dialect.field(text, quoted=self.parsed[position].quoted) for text in texts],
+            )
+            for position, new in cells.items()
+            if (texts := self._texts(position, new)) is not None
+        }
+        return self.document.patched(fields, dialect)
 
     def dialect(self, suffix: str) -> Dialect:
         """How a file of this suffix is written: .tsv has tabs, .csv has none."""
@@ -206,49 +189,46 @@ class TextReading(Reading):
         return dialect
 
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
-        document = self._completed(cells)
-        texts = [document.texts(position) for position in range(len(document.names))]
-        if not as_text:
-            columns = list(self.parsed)
-            for position, new in cells.items():
-                columns[position] = self._again(document, position, new)
-            texts = [_objects(*pair) for pair in zip(columns, texts, strict=True)]
-        return Frame(document.names, tuple(texts))
+        names, columns = self.document.names, []
+        for position, parsed in enumerate(self.parsed):
+            texts, new = self.document.texts(position), cells.get(position)
+            if new is not None:
+                for row, text in zip(new.rows.tolist(), self._texts(position, new), strict=True):
+                    texts[row] = text
+                parsed = parsed if as_text else self._again(position, texts, new)
+            columns.append(texts if as_text else _objects(parsed, texts))
+        return Frame(names, tuple(columns))
 
     def missing_words(self) -> dict[str, int]:
         document, counts = self.document, Counter[str]()
         encoding = inner_encoding(document.dialect.encoding)
-        for spans, column in zip(document.fields, self.columns, strict=True):
-            counts.update(cell_texts(document.data, spans.taken(column.missing), encoding))
+        for position, column in enumerate(self.columns):
+            spans = document.fields(position).taken(column.missing)
+            counts.update(cell_texts(document.data, spans, encoding))
         return dict(counts.most_common())
 
-    def _completed(self, cells: Patch) -> TextDocument:
-        raw = {}
-        for position, new in cells.items():
-            column, form, quoted, _ = self.parsed[position]
-            if new.storage == "duration":
-                raise DataError(
-                    f"column {column.name!r} was learned from durations, which text files are not "
-                    "filled with: use Parquet, Feather or Excel"
-                )
-            field = self.document.dialect.field
-            raw[position] = (
-                new.rows,
-                [field(text, quoted=quoted) for text in cell_texts_of(new, form)],
+    def _texts(self, position: int, new: Cells) -> list[str]:
+        column, form, *_ = self.parsed[position]
+        if new.storage == "duration":
+            raise DataError(
+                f"column {column.name!r} was learned from durations, which text files are not "
+                "filled with: use Parquet, Feather or Excel"
             )
-        return self.document.with_raw_fields(raw)
+        return cell_texts_of(new, form)
 
-    def _again(self, document: TextDocument, position: int, new: Cells) -> ParsedColumn:
+    def _again(self, position: int, texts: list[str], new: Cells) -> ParsedColumn:
         """A completed column, typed anew, since it may have had no values before."""
         column, form, *_ = self.parsed[position]
         storage = (not column.n_observed and new.storage) or column.storage
-        return document.parsed(position, self.missing, Known(storage, form))
-
-
-def _starts_quoted(data: UInt8[np.ndarray, " B"], raw: Spans) -> Bool[np.ndarray, " N"]:
-    quoted = raw.ends > raw.starts
-    quoted[quoted] = data[raw.starts[quoted]] == ord(QUOTE)
-    return quoted
+        document = self.document
+        return parse_texts(
+            column.name,
+            texts,
+            self.missing,
+            mark=document.dialect.decimal,
+            order=document.orders.get(column.name),
+            known=Known(storage, form),
+        )
 
 
 def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
