@@ -36,6 +36,8 @@ from cli.runs import CONSTANT, PEOPLE, Run, assert_fails, curved_table, miwae, w
         (PEOPLE, "--delimiter ab", 2, ("delimiter", "'ab'")),
         (PEOPLE, "--encoding nope", 2, ("'nope'", "utf-8")),
         (CONSTANT, "--max-time -5", 2, ("max", "-5")),
+        (b".imp,b\n1,2\n1,\n", "-m 2", 1, (".imp", "rename")),
+        (PEOPLE, "--kind when=datetime:day-first", 2, ("--kind names", "'when'")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -240,3 +240,14 @@ def test_scores_are_one_line_for_each_row(fitted):
     data = json.loads(run.stderr)
     assert data["rows"] == 9
     assert data["mean_log_density"] == pytest.approx(np.mean(scores), abs=1e-6)
+
+
+def test_dates_that_could_be_read_in_two_ways_are_reported_as_read_as_learned(tmp_path):
+    table = written(tmp_path / "in.csv", b"when,x\n31/01/2024,7\n31/01/2024,7\n")
+    succeeded(miwae("fit", table, "-o", tmp_path / "model", "-q"))
+    rows = b"when,x\n01/02/2024,\n03/02/2024,7\n"
+    for command in ("impute", "score"):
+        run = succeeded(miwae(command, "-", "--model", tmp_path / "model", "--json", stdin=rows))
+        (event,) = json.loads(run.stderr)["events"]
+        assert (event["about"], event["column"], event["count"]) == ("dates", "when", 2)
+        assert "read as learned, as in 25/03/1999" in event["text"]

@@ -83,7 +83,8 @@ def test_cells_of_excel_that_cannot_be_filled_are_counted_as_left(tmp_path):
             "about": "not filled",
             "column": "a",
             "count": 1,
-            "text": "column 'a': 1 missing cell stays missing: merged cells are not overwritten",
+            "text": "column 'a': 1 missing cell stays missing: parts of merged cells are not "
+            "overwritten",
         }
     ]
     sheet = openpyxl.load_workbook(tmp_path / "out.xlsx").worksheets[0]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import miwae as miwae_package
 from cli.runs import CONSTANT, INSPECTED, assert_fails, inspected, miwae, succeeded, written
 from miwae import __version__
 from miwae.cli import main
@@ -195,3 +196,13 @@ def test_the_order_of_dates_is_refused_for_files_with_types(tmp_path):
     assert "--kind" not in hint
     wrong = miwae("inspect", path, "--kind", "when=datetime:day-first")
     assert_fails(wrong, 2, "--kind of 'when'", "store the column as dates")
+
+
+def test_processes_run_the_package_under_test(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "import miwae; print(miwae.__file__)"],
+        capture_output=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert Path(done.stdout.decode().strip()) == Path(miwae_package.__file__).resolve()

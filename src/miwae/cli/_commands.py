@@ -56,7 +56,7 @@ def impute(
     reporter = Reporter(output, as_json, quiet)
     form = Format(na, only_na, delimiter, encoding, no_header)
     file = opened(source, form, kind, bounds)
-    require_writable(file.document, output)
+    require_writable(file.document, output, long=n_imputations > 0)
     if model is not None:
         ready = _loaded(model, file)
         known = Inspected.of(file, ready.reading, ready.fitted.schema)
