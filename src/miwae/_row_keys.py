@@ -8,8 +8,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key, UInt32, UInt64
 
-Values, Seen = Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]
-Words, State = UInt32[np.ndarray, "N 2"], UInt64[np.ndarray, " N"]
+Values = Float[np.ndarray, "N D"]
+Seen = Bool[np.ndarray, "N D"]
+Words = UInt32[np.ndarray, "N 2"]
+State = UInt64[np.ndarray, " N"]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment of splitmix64
 

@@ -1,16 +1,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from miwae.table.frames import as_table
-from miwae.table.schema import infer_schema
 
+from miwae import frames
+from miwae.columns import infer_schema
 from miwae.errors import DataError
-from miwae.evaluation._tables import as_matrix, summarise
+from miwae.evaluation import as_matrix, summarise
 
 
 def matrix_of(frame):
-    table = as_table(frame)
-    columns = [table.column(i) for i in range(len(table.names))]
+    columns = frames.columns(frame)
     return as_matrix(infer_schema(columns), columns)
 
 

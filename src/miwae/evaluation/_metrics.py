@@ -11,7 +11,8 @@ from scipy.stats import wasserstein_distance
 
 from miwae.errors import DataError
 
-Table, Cells = Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]
+Table = Float[np.ndarray, "N D"]
+Cells = Bool[np.ndarray, "N D"]
 Draws = Float[np.ndarray, "M N D"]
 Flags = Bool[np.ndarray, " D"]  # True for columns of category codes
 Scale = Float[np.ndarray, " D"] | None

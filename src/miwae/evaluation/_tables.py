@@ -69,11 +69,10 @@ def _summary(method: str, records: list[dict[str, Any]]) -> Summary:
 
     errors = [record["mse"] for record in fine if "mse" in record]
     return Summary(
-        method,
-        len(fine),
-        mean("mse"),
-        float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
-        *(mean(name) for name in ("mae", "crps", "accuracy", "log_loss")),
-        float(np.mean([record["seconds"] for record in records])),
-        next((record["error"] for record in reversed(records) if "error" in record), None),
+        method=method,
+        n_masks=len(fine),
+        mse_deviation=float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
+        seconds=float(np.mean([record["seconds"] for record in records])),
+        error=next((r["error"] for r in reversed(records) if "error" in r), None),
+        **{name: mean(name) for name in ("mse", "mae", "crps", "accuracy", "log_loss")},
     )

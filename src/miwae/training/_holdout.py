@@ -15,8 +15,10 @@ from miwae.training._settings import TrainingSettings
 
 EVALUATION_BLOCK = 128  # rows
 
-Values, Seen = Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]  # of the data, before JAX
-Rows, Cells = Float[Array, "N D"], Bool[Array, "N D"]
+Values = Float[np.ndarray, "N D"]
+Seen = Bool[np.ndarray, "N D"]
+Rows = Float[Array, "N D"]
+Cells = Bool[Array, "N D"]
 
 
 def hold_out(observed: Seen, fraction: float, rng: np.random.Generator) -> Seen:

@@ -1,6 +1,6 @@
 """The compiled part of training: one step, and many steps as one program."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,7 +16,10 @@ from miwae.model.latent import Autoencoder
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState, optimizer
 
-Rows, Cells, Number = Float[Array, "B D"], Bool[Array, "B D"], Float[Array, ""]
+Rows = Float[Array, "B D"]
+Cells = Bool[Array, "B D"]
+Number = Float[Array, ""]
+Keys = Key[Array, " S"]
 Carry = tuple[PyTree, Number, Number]
 
 SMALLEST_SHARD = 16  # rows; with fewer, one shard is as fast as two
@@ -66,8 +69,10 @@ def _gradient(
         )
     arrays, static = eqx.partition(autoencoder, eqx.is_array)
 
-    def on_device(arrays: PyTree, *cut: Any) -> tuple[Float[Array, " B"], PyTree]:
-        own = _on_one_device(eqx.combine(arrays, static), *cut, settings)
+    def on_device(
+        arrays: PyTree, keys: Keys, batch: Batch, visible: Cells
+    ) -> tuple[Float[Array, " B"], PyTree]:
+        own = _on_one_device(eqx.combine(arrays, static), keys, batch, visible, settings)
         return own.bound, jax.lax.psum(own.gradient, ROWS)
 
     by_rows, everywhere = jax.sharding.PartitionSpec(ROWS), jax.sharding.PartitionSpec()
@@ -93,11 +98,7 @@ def _mesh(n_devices: int) -> jax.sharding.Mesh:
 
 
 def _on_one_device(
-    autoencoder: Autoencoder,
-    keys: Key[Array, " S"],
-    batch: Batch,
-    visible: Cells,
-    settings: TrainingSettings,
+    autoencoder: Autoencoder, keys: Keys, batch: Batch, visible: Cells, settings: TrainingSettings
 ) -> BoundGradient:
     """The gradient of the rows on one device, with one shard for each key."""
     return bound_and_gradient(

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from miwae.errors import SettingsError
+from miwae.evaluation._metrics import Flags, Table
 from miwae.evaluation.peers._base import AbstractPeer, Mean
 from miwae.evaluation.peers._chained import Iterative, MissForest
 from miwae.evaluation.peers._knn import KNN, VIMKNN

@@ -14,8 +14,10 @@ from sklearn.impute import IterativeImputer
 from miwae.evaluation._metrics import Cells, Flags, Table
 from miwae.evaluation.peers._base import AbstractPeer, centres, from_one_hot, one_hot
 
-Rows, Target = Float[np.ndarray, "N E"], Float[np.ndarray, " N"]
-Other, Predicted = Float[np.ndarray, "H E"], Float[np.ndarray, " H"]
+Rows = Float[np.ndarray, "N E"]
+Target = Float[np.ndarray, " N"]
+Other = Float[np.ndarray, "H E"]
+Predicted = Float[np.ndarray, " H"]
 
 # R's package sets randomForest's `nodesize` to 1 for numbers and 5 for categories, the reverse of
 # randomForest's own defaults. A node of at most `nodesize` rows is not split; scikit-learn's
