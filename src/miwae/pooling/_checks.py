@@ -15,13 +15,7 @@ LARGEST_ERROR_OF_LOG_ODDS = 100.0
 
 
 def checked_fit(made: Any, used: Any, number: int) -> Any:
-    """Fits a model, and refuses coefficients that are not determined.
-
-    Args:
-        made: a statsmodels model.
-        used: a pandas frame of the columns that it uses.
-        number: of the copy, for messages.
-    """
+    """Fits a statsmodels model; `used` is a pandas frame of the columns that it uses."""
     from statsmodels.tools import sm_exceptions as statsmodels
 
     x = getattr(made, "exog", None)
@@ -30,9 +24,8 @@ def checked_fit(made: Any, used: Any, number: int) -> Any:
     quiet = {"disp": 0} if "disp" in inspect.signature(made.fit).parameters else {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         # The checks below replace these warnings, which do not say in which copy.
-        warnings.simplefilter("ignore", statsmodels.ConvergenceWarning)
-        warnings.simplefilter("ignore", statsmodels.PerfectSeparationWarning)
-        warnings.simplefilter("ignore", statsmodels.HessianInversionWarning)
+        for name in ("Convergence", "PerfectSeparation", "HessianInversion"):
+            warnings.simplefilter("ignore", getattr(statsmodels, f"{name}Warning"))
         try:
             result = made.fit(**quiet)
         except np.linalg.LinAlgError as error:

@@ -125,13 +125,7 @@ class MultiplyImputed(Sequence[Any]):
         return self[number - 1] if number else self._frame
 
     def apply(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
-        """The results of a function for each copy, in order.
-
-        Args:
-            function: called with a completed frame.
-            *args: passed on to the function.
-            **kwargs: passed on to the function.
-        """
+        """The results of `function(copy, *args, **kwargs)` for each copy, in order."""
         return [function(frame, *args, **kwargs) for frame in self]
 
     def fit(
@@ -169,9 +163,6 @@ class MultiplyImputed(Sequence[Any]):
             intercept: whether there is one; an estimator with `fit_intercept=False` has none.
             df_complete: degrees of freedom if no cell were missing; None for the residual degrees
                 of freedom of the model, and for infinitely many with estimates and variances.
-
-        Returns:
-            The pooled coefficients, by name.
         """
         if y is None and not isinstance(model, str):
             return self._pooled_function(model, df_complete)
@@ -208,9 +199,8 @@ class MultiplyImputed(Sequence[Any]):
             chosen = [X] if isinstance(X, str) else list(X)
         for name in (y, *chosen):
             if name not in known:
-                raise SettingsError(
-                    f"there is no column {name!r}; the columns are {', '.join(known)}"
-                )
+                listed = ", ".join(known)
+                raise SettingsError(f"there is no column {name!r}; the columns are {listed}")
             if [y, *chosen].count(name) > 1:
                 raise SettingsError(f"the column {name!r} is given twice")
         return chosen
@@ -241,17 +231,12 @@ class MultiplyImputed(Sequence[Any]):
                 "format adds: rename it"
             )
         # Without any cells, columns that have no value get the type that they have in the copies.
-        none = {
-            i: replace(c, rows=c.rows[:0], values=c.values[:0]) for i, c in self._cells[0].items()
-        }
+        first = self._cells[0].items()
+        none = {i: replace(c, rows=c.rows[:0], values=c.values[:0]) for i, c in first}
         rows = np.arange(1, self.n_rows + 1)
-        return stacked(
-            [
-                with_columns(
-                    completed(self._frame, self._cells[number - 1] if number else none),
-                    {COPY: np.full(len(rows), number), ROW: rows},
-                    first=True,
-                )
-                for number in numbers
-            ]
-        )
+
+        def numbered(number: int) -> Any:
+            frame = completed(self._frame, self._cells[number - 1] if number else none)
+            return with_columns(frame, {COPY: np.full(len(rows), number), ROW: rows}, first=True)
+
+        return stacked([numbered(number) for number in numbers])

@@ -20,21 +20,13 @@ LEVELLED = ("text", "category")
 
 
 def pandas_copies(
-    frames: Sequence[Any],
-    cells: Sequence[Mapping[int, Cells]],
-    used: Collection[str],
-    target: str | None,
+    frames: Sequence[Any], cells: Sequence[Mapping[int, Cells]], used: Collection[str], target: str
 ) -> Iterator[Any]:
     """Each copy as a pandas frame of numbers and categories.
 
     Booleans become 0 and 1. Text and categories become categoricals with the levels that occur in
-    any of the copies. Columns of other types are left out.
-
-    Args:
-        frames: the completed copies.
-        cells: the imputed cells of each copy, by position of their column.
-        used: the columns that the model uses: they must be complete.
-        target: its response, whose two levels, if it has levels, become 0 and 1.
+    any of the copies. Columns of other types are left out. The columns that the model uses must be
+    complete; the two levels of its response, `target`, if it has levels, become 0 and 1.
     """
     import pandas as pd
 
@@ -42,37 +34,21 @@ def pandas_copies(
     for number, frame in enumerate(frames, 1):
         read = columns(frame)
         if number == 1:
-            levels = _all_levels(read, cells)
+            levels = {
+                column.name: _levels_in_use(column, [copy[i] for copy in cells if i in copy])
+                for i, column in enumerate(read)
+                if column.storage in LEVELLED
+            }
         for column in read:
             if column.name in used and (problem := _problem(column, levels)):
                 raise DataError(f"copy {number}: the column {column.name!r} {problem}")
-        yield pd.DataFrame(
-            {
-                column.name: _series(column, levels, is_target=column.name == target)
-                for column in read
-                if column.storage in (*NUMERIC, *LEVELLED)
-            }
-        )
-
-
-def _all_levels(
-    first: Sequence[Column], cells: Sequence[Mapping[int, Cells]]
-) -> dict[str, tuple[Any, ...]]:
-    """The levels of all text columns and categories, by the name of the column."""
-    return {
-        column.name: _levels_in_use(column, [copy[i] for copy in cells if i in copy])
-        for i, column in enumerate(first)
-        if column.storage in LEVELLED
-    }
+        usable = [column for column in read if column.storage in (*NUMERIC, *LEVELLED)]
+        series = {c.name: _series(c, levels, is_target=c.name == target) for c in usable}
+        yield pd.DataFrame(series)
 
 
 def _levels_in_use(column: Column, cells: Sequence[Cells]) -> tuple[Any, ...]:
-    """The levels that occur in any copy, in their declared order; other levels follow, sorted.
-
-    Args:
-        column: the column of the first copy.
-        cells: its imputed cells in each copy.
-    """
+    """The levels that occur in any copy, in their declared order; other levels follow, sorted."""
     kept = ~column.missing
     used: set[Any] = set()
     for one in cells:

@@ -15,17 +15,11 @@ Copies: TypeAlias = Callable[[set[str], str], Iterator[Any]]
 
 
 class Model(NamedTuple):
-    """A model that statsmodels can fit.
+    """A model that statsmodels can fit."""
 
-    Attributes:
-        make: makes a statsmodels model from response and features, or from a formula.
-        intercept: whether it has an intercept.
-        binary: whether the response must have two values, which become 0 and 1.
-    """
-
-    make: Any
+    make: Any  # makes a statsmodels model from response and features, or from a formula
     intercept: bool = True
-    binary: bool = False
+    binary: bool = False  # whether the response must have two values, which become 0 and 1
 
 
 def is_estimator(model: Any) -> bool:
@@ -36,13 +30,7 @@ def is_estimator(model: Any) -> bool:
 
 
 def read_model(model: Any) -> Model:
-    """The model to fit with statsmodels.
-
-    Args:
-        model: a formula, for ordinary least squares; an estimator of scikit-learn; a model class
-            of statsmodels, a function of its formula interface, or another callable that makes
-            such a model.
-    """
+    """The model to fit with statsmodels, from what `MultiplyImputed.fit` accepts."""
     sm = _statsmodels()
     if isinstance(model, str):
         return Model(sm.OLS)
@@ -79,14 +67,7 @@ def _is_plain(model: Any) -> bool:
 
 
 def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str) -> list[Any]:
-    """The results of a model given by a formula, for each copy.
-
-    Args:
-        copies: the completed copies.
-        names: of all their columns.
-        model: its `make` takes a formula and `data`, or has a method `from_formula` that does.
-        formula: as statsmodels reads it, with numpy as `np`.
-    """
+    """The results of a model given by a formula, for each copy; `names` are all its columns."""
     if not model.intercept:
         raise SettingsError("a formula without intercept ends in ` - 1`: write it so")
     make = getattr(model.make, "from_formula", model.make)
@@ -111,14 +92,7 @@ def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str
 
 
 def fit_columns(copies: Copies, model: Model, target: str, features: Sequence[str]) -> list[Any]:
-    """The results of a model of one column given others, for each copy.
-
-    Args:
-        copies: the completed copies.
-        model: its `make` takes the response and a frame of features.
-        target: name of the response.
-        features: names of the features.
-    """
+    """The results of a model of one column given others, for each copy."""
     if not features and not model.intercept:
         raise SettingsError("there are neither features nor an intercept to estimate")
     make = model.make
@@ -144,13 +118,7 @@ def _response(values: Any, model: Model, number: int) -> Any:
 
 
 def _design(frame: Any, features: Sequence[str], *, intercept: bool) -> Any:
-    """Numbers as they are, and a flag for each level of a category but the first.
-
-    Args:
-        frame: a completed copy.
-        features: names of its columns.
-        intercept: whether there is a column of ones.
-    """
+    """Numbers as they are, and a flag for each level of a category but the first."""
     import pandas as pd
     from formulaic import Formula
     from formulaic.parser.types import Factor, Term

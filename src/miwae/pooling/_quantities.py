@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import narwhals.dependencies as library
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from miwae.errors import DataError
 
@@ -16,37 +16,27 @@ POOLED_DATA = (
     "in a table, one row per copy, must be passed as an array (`.to_numpy()`)"
 )
 
+Names = tuple[str, ...] | None  # of the quantities, if they came with names
+
 
 class Quantities(NamedTuple):
-    """The results of M analyses.
+    """The results of M analyses, of one number or of Q numbers each."""
 
-    Attributes:
-        names: of the quantities, if they came with names.
-        estimates: one number per copy, or Q numbers per copy.
-        variances: squared standard errors, in the same shape.
-        df: residual degrees of freedom, the smallest of all copies; infinite if unknown.
-    """
-
-    names: tuple[str, ...] | None
+    names: Names
     estimates: Float[np.ndarray, " M"] | Float[np.ndarray, "M Q"]
-    variances: Float[np.ndarray, " M"] | Float[np.ndarray, "M Q"]
-    df: float = np.inf
+    variances: Float[np.ndarray, " M"] | Float[np.ndarray, "M Q"]  # squared standard errors
+    df: float = np.inf  # residual degrees of freedom, the smallest of all copies
 
 
 class _Labelled(NamedTuple):
     """The numbers of one copy, and their names, if they have names."""
 
     values: Float[np.ndarray, "*Q"]
-    names: tuple[str, ...] | None
+    names: Names
 
 
 def read_estimates(estimates: Any, variances: Any) -> Quantities:
-    """Reads estimates and variances as `pool` accepts them.
-
-    Args:
-        estimates: a number, vector or pandas Series per copy.
-        variances: the same, or a covariance matrix per copy.
-    """
+    """Reads estimates and variances as `pool` accepts them."""
     points = _read_copies(estimates, "estimates", _read_estimate)
     spreads = _read_copies(variances, "variances", _read_variance)
     if len(points) != len(spreads):
@@ -147,8 +137,8 @@ def _combined(points: Sequence[_Labelled], spreads: Sequence[_Labelled]) -> Quan
     if len(shapes) > 1:
         raise DataError(f"the copies have estimates of different shapes: {sorted(shapes)}")
     estimates, variances = (np.stack(parts) for parts in zip(*ordered, strict=True))
-    _check_finite("estimate", names, estimates, np.isfinite(estimates))
-    _check_finite("variance", names, variances, np.isfinite(variances) & (variances >= 0))
+    _check_finite("estimate", names, estimates)
+    _check_finite("variance", names, variances)
     return Quantities(names, estimates, variances)
 
 
@@ -166,9 +156,7 @@ def _paired(estimate: _Labelled, variance: _Labelled, copy: int) -> tuple[_Label
     return estimate, _Labelled(values, estimate.names)
 
 
-def _reordered(
-    given: _Labelled, names: tuple[str, ...] | None, what: str
-) -> Float[np.ndarray, "*Q"]:
+def _reordered(given: _Labelled, names: Names, what: str) -> Float[np.ndarray, "*Q"]:
     """Values in the order of `names`."""
     if given.names == names:
         return given.values
@@ -183,12 +171,8 @@ def _reordered(
     return given.values[[place[name] for name in names or ()]]
 
 
-def _check_finite(
-    what: str,
-    names: tuple[str, ...] | None,
-    values: Float[np.ndarray, "M *Q"],
-    good: Bool[np.ndarray, "M *Q"],
-) -> None:
+def _check_finite(what: str, names: Names, values: Float[np.ndarray, "M *Q"]) -> None:
+    good = np.isfinite(values) & ((values >= 0) | (what == "estimate"))
     if good.all():
         return
     copy, *place = np.argwhere(~good)[0]

@@ -69,11 +69,7 @@ class Pooled:
         return np.where(np.equal(self.df, 0), 1.0, p)[()]
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
-        """Lower and upper ends of the confidence interval.
-
-        Args:
-            level: the probability of coverage, between 0 and 1.
-        """
+        """Lower and upper ends of the confidence interval that covers with probability `level`."""
         from scipy.special import stdtrit
 
         if not 0 < level < 1:
@@ -99,10 +95,8 @@ class Pooled:
     def __repr__(self) -> str:
         columns = self._columns()
         shown = ("estimate", "std_error", "statistic", "df", "p_value", "fmi")
-        rows = [("", *shown)]
-        rows += zip(
-            columns["term"], *([f"{v:.4g}" for v in columns[name]] for name in shown), strict=True
-        )
+        texts = [[f"{value:.4g}" for value in columns[name]] for name in shown]
+        rows = [("", *shown), *zip(columns["term"], *texts, strict=True)]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = [f"Pooled over {self.n_imputations} imputations by Rubin's rules"]
         for term, *numbers in rows:
@@ -134,9 +128,6 @@ def pool(
             a regression with Q coefficients on N rows. None for those of the statsmodels results,
             and for infinitely many with estimates and variances.
 
-    Returns:
-        Estimates, their variances and degrees of freedom, and the share of missing information.
-
     Raises:
         SettingsError: for fewer than two copies.
         DataError: for tables instead of estimates, and for numbers that do not fit together.
@@ -167,20 +158,11 @@ def _pooled(found: Quantities, df_complete: float) -> Pooled:
     t = ubar + added
     lambda_ = _ratio(added, t)
     df = _barnard_rubin(m, lambda_, df_complete)
-    return Pooled(
-        names=found.names,
-        estimate=found.estimates.mean(axis=0),
-        ubar=ubar,
-        b=b,
-        t=t,
-        df=df,
-        riv=_ratio(added, ubar),
-        lambda_=lambda_,
-        # Equal to (riv + 2 / (df + 3)) / (riv + 1), and finite where riv is infinite.
-        fmi=lambda_ + (1 - lambda_) * 2 / (df + 3),
-        df_complete=df_complete,
-        n_imputations=m,
-    )
+    # Equal to (riv + 2 / (df + 3)) / (riv + 1), and finite where riv is infinite.
+    fmi = lambda_ + (1 - lambda_) * 2 / (df + 3)
+    parts = {"ubar": ubar, "b": b, "t": t, "df": df, "riv": _ratio(added, ubar)}
+    parts |= {"estimate": found.estimates.mean(axis=0), "lambda_": lambda_, "fmi": fmi}
+    return Pooled(names=found.names, df_complete=df_complete, n_imputations=m, **parts)
 
 
 def _ratio(part: Values, whole: Values) -> Values:
