@@ -9,8 +9,6 @@ from jaxtyping import Int
 from miwae.columns import Cells, Column, as_codes, coded_column, sorted_levels
 from miwae.frames._series import dtype_of, read_series, values_for, with_type
 
-__all__ = ["filled_arrow", "read_arrow"]
-
 
 def read_arrow(array: Any, name: str, missing_values: tuple[Any, ...], label: str = "") -> Column:
     """A chunked array in neutral form."""
