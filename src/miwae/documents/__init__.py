@@ -11,13 +11,7 @@ called before. Text and Excel files need no pyarrow.
 """
 
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
-from miwae.documents._files import (
-    open_document,
-    require_writable,
-    write,
-    write_frame,
-    write_long,
-)
+from miwae.documents._files import open_document, require_writable, write, write_frame, write_long
 from miwae.documents._frame import Frame
 
 __all__ = [

@@ -9,20 +9,12 @@ from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._frame import Frame, arrow_bytes, pyarrow_or_error
 from miwae.errors import DataError
 
-__all__ = ["ArrowDocument", "open_arrow"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrowDocument(Document):
-    """A Parquet or Feather file.
-
-    Attributes:
-        table: of pyarrow.
-        suffix: ".parquet" or ".feather".
-    """
+    """A Parquet or Feather file, as a table of pyarrow; the suffix is one of these two."""
 
     family: ClassVar[Family] = "arrow"
-
     table: Any
     suffix: str
 

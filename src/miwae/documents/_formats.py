@@ -11,15 +11,6 @@ from miwae.columns import Cells
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError
 
-__all__ = [
-    "BooleanFormat",
-    "CellFormat",
-    "NumberFormat",
-    "PlainFormat",
-    "cell_texts_of",
-    "example_of",
-]
-
 # Digits of numbers in columns that write exponents, or that have no numbers to imitate.
 DIGITS = 6
 
@@ -76,7 +67,6 @@ class BooleanFormat:
     words: tuple[str, str]
 
     def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
-        """The word for a flag."""
         return self.words[int(bool(value))]
 
 
@@ -85,7 +75,6 @@ class PlainFormat:
     """Text, written as it is; a number in a column of text is written with few digits."""
 
     def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
-        """The text itself."""
         if isinstance(value, str):
             return value
         return NumberFormat(exponent=True).text(value, lower, upper)
