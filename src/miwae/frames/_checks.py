@@ -55,8 +55,9 @@ def _as_array(x: Any) -> np.ndarray:
     if isinstance(x, np.ma.MaskedArray):  # scikit-learn would read what is masked
         numbers = np.issubdtype(x.dtype, np.number) or x.dtype == np.bool_
         x = np.ma.filled(x.astype(np.float64 if numbers else object), np.nan)
-    keep_dtype: Any = None
-    return np.asarray(check_array(x, dtype=keep_dtype, ensure_all_finite=False))
+    # Any dtype is kept, and any size: `as_frame` says what is wrong with an empty table.
+    options: Any = {"dtype": None, "ensure_min_samples": 0, "ensure_min_features": 0}
+    return np.asarray(check_array(x, ensure_all_finite=False, **options))
 
 
 def checked(frame: Any) -> Any:
