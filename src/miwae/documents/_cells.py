@@ -116,13 +116,7 @@ def parse_column(
 
 
 def parse_texts(
-    name: str,
-    texts: Sequence[str],
-    missing: Missing,
-    *,
-    mark: str,
-    order: str | None,
-    known: Known,
+    name: str, texts: Sequence[str], missing: Missing, mark: str, order: str | None, known: Known
 ) -> ParsedColumn:
     """As `parse_column`, for cells that are not in a file yet."""
     typed = _by_distinct_texts(texts, missing, mark, order, known)

@@ -190,15 +190,8 @@ class TextReading(Reading):
         """A completed column, typed anew, since it may have had no values before."""
         column, form, *_ = self.parsed[position]
         storage = (not column.n_observed and new.storage) or column.storage
-        document = self.document
-        return parse_texts(
-            column.name,
-            texts,
-            self.missing,
-            mark=document.dialect.decimal,
-            order=document.orders.get(column.name),
-            known=Known(storage, form),
-        )
+        mark, order = self.document.dialect.decimal, self.document.orders.get(column.name)
+        return parse_texts(column.name, texts, self.missing, mark, order, Known(storage, form))
 
 
 def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
