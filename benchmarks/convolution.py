@@ -25,13 +25,13 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 from torch import nn  # pyright: ignore[reportMissingImports]
 
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import convolutional_autoencoder
-from miwae.model.networks.convolutional import ConvolutionalDecoder, ImageShape
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import convolutional_autoencoder
+from miwae.model.networks._convolutional import ConvolutionalDecoder, ImageShape
 from miwae.model.observations import Bernoulli
 from miwae.training import TrainingSettings, initial_state
-from miwae.training.steps import advance
+from miwae.training._steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "convolution.json"
 SHAPE = ImageShape(28, 28)

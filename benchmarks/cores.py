@@ -60,10 +60,10 @@ def training(n_columns, **settings):
     import jax
     import jax.numpy as jnp
 
-    from miwae.model.build import dense_autoencoder
+    from miwae.model._build import dense_autoencoder
     from miwae.model.observations import StudentT
     from miwae.training import TrainingSettings, initial_state
-    from miwae.training.steps import advance
+    from miwae.training._steps import advance
 
     x = table(4_000, n_columns)
     x[:, 0] = np.nan_to_num(x[:, 0])  # every row has an observed cell
@@ -118,13 +118,13 @@ def devices():
 
 
 def without_side_by_side():
-    from miwae import threads
+    from miwae import _threads as threads
 
     threads.side_by_side = lambda tasks: [task(lambda: None) for task in tasks]
 
 
 def without_meanwhile():
-    from miwae import threads
+    from miwae import _threads as threads
 
     @contextlib.contextmanager
     def first(*tasks):
@@ -136,13 +136,13 @@ def without_meanwhile():
 
 
 def without_one_thread_each():
-    from miwae import threads
+    from miwae import _threads as threads
 
     threads.one_thread_each = contextlib.nullcontext
 
 
 def without_hasty():
-    from miwae import compilation
+    from miwae import _compilation as compilation
 
     program_of = compilation.program_of
     compilation.program_of = lambda function, *, hasty=False: program_of(function)

@@ -26,13 +26,13 @@ import jax.numpy as jnp
 import numpy as np
 from memory import peak_memory
 
-from miwae.compilation import enable_compilation_cache, program_of
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
+from miwae._compilation import enable_compilation_cache, program_of
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings, fit, initial_state
-from miwae.training.steps import advance
+from miwae.training._steps import advance
 
 RESULTS = Path(__file__).parent / "results" / "speed.json"
 N_SAMPLES, BATCH, N_HIDDEN, N_LAYERS, N_LATENT = 20, 64, 128, 3, 10
@@ -217,10 +217,7 @@ def measure_memory():
 
 
 # Of 200 rows: until held-out cells get worse, as the imputer does, and far beyond that.
-TRAININGS = {
-    "stopped in time": {"held_out": 0.1, "evaluate_every": 25},
-    "trained too long": {},
-}
+TRAININGS = {"stopped in time": {"held_out": 0.1, "evaluate_every": 25}, "trained too long": {}}
 
 
 def measure_adaptive(training):

@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae import enable_compilation_cache
 from miwae.evaluation import Experiment, hidden_cells
-from miwae.inference.imputation import impute_multiple, impute_single
-from miwae.inference.sampling import SamplingSettings
+from miwae.inference._imputation import impute_multiple, impute_single
+from miwae.inference._sampling import SamplingSettings
 from store import Store
 from uci import TABLES, default, load, train_as_published
 

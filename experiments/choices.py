@@ -3,12 +3,12 @@
     python experiments/choices.py            everything that is not in the results yet
     python experiments/choices.py --show     the table and the plot of what there is
 
-Half of the cells of a table are removed and never used; a tenth of the remaining ones is held out
-to compare on, and of the others training holds out its own share for early stopping. The study
-varies one factor of short runs; here runs have full length: one model with K = 20 latent samples
-per row; with K = 5 and two and a half times as many steps, which takes as long; the same, trained
-at the end on its held-out cells as well; at twice the usual learning rate; and the mean of two
-such models, the default.
+Half of the cells of a table are removed and never looked at again; a tenth of the remaining ones
+is held out to judge by, and of what is left training holds out its own share to know when to stop.
+Where the study varies one factor of a short run, these are whole runs: one model with K = 20 codes
+a row; with K = 5 and two and a half times as many steps, which takes as long; the same, which at
+last learns from the cells that told it when to stop; at twice the optimiser's usual rate; the mean
+of two such models, the default.
 """
 
 import dataclasses
@@ -18,24 +18,25 @@ from pathlib import Path
 import jax
 import numpy as np
 import statsmodels.api as sm
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
 from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_diabetes
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae._compilation import enable_compilation_cache
 from miwae.evaluation import ampute
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
 from miwae.model.observations import StudentT
+from miwae.tabular import TableSettings
+from miwae.tabular._fitting import fit_model
+from miwae.tabular._settings import training_settings
 from mixed import packaged
 from paper_data import load
 from store import Store
 
 RESULTS = Path(__file__).parent / "results" / "choices.jsonl"
-N_IMPUTATION_SAMPLES = 500
+CODES = 500
 SLOWER = 2.5  # a step with K = 20, in steps with K = 5
 
 TABLES = {
@@ -48,7 +49,7 @@ TABLES = {
     "schools": lambda: np.asarray(packaged(sm.datasets.star98), dtype=float),
 }
 
-# Models, latent samples a row, whether they learn from the held-out cells at last, learning rate.
+# Models, codes a row, whether they learn from the held-out cells at last, learning rate.
 CHOICES = {
     "one model, K = 20": (1, 20, False, 1e-3),
     "one model, K = 5": (1, 5, False, 1e-3),
@@ -70,15 +71,7 @@ def judged(name, mask):
 
 def settings_of(observed, n_samples, *, finish, rate):
     """Those of the imputer, but for the choice."""
-    settings = training_settings(
-        observed,
-        objective="miwae",
-        n_samples=n_samples,
-        batch_size=None,
-        max_steps=None,
-        early_stopping=True,
-        max_seconds=None,
-    )
+    settings = training_settings(TableSettings(n_samples=n_samples), observed)
     steps = settings.max_steps / SLOWER if n_samples == 20 else settings.max_steps
     changes = {} if finish else {"finish": 0.0}
     return dataclasses.replace(settings, max_steps=int(steps), learning_rate=rate, **changes)
@@ -92,14 +85,14 @@ def attempt(one):
     x = np.where(observed | held, x, 0.0).astype(np.float32)
     settings = settings_of(observed[rows], n_samples, finish=finish, rate=rate)
     observation = StudentT(x.shape[1], jax.numpy.full(x.shape[1], 0.1))
-    limits = SamplingSettings(n_samples=N_IMPUTATION_SAMPLES, tolerance=None)
+    limits = SamplingSettings(n_samples=CODES, tolerance=None)
     filled, unreliable = [], []
     for member in range(n_models):
         model = fit_model(
             observation,
             x[rows],
             observed[rows],
-            architecture=Architecture(),
+            table_settings=TableSettings(),
             settings=settings,
             key=jax.random.key(1_000 * one["mask"] + member),
         ).autoencoder

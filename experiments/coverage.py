@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing
-from miwae import MIWAEImputer
-from miwae.compilation import enable_compilation_cache
+from miwae import MIWAEImputer, enable_compilation_cache
 from miwae.evaluation import Experiment, hidden_cells, metrics
 from store import Store
 from uci import TABLES, load

@@ -13,10 +13,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 from sklearn.datasets import load_breast_cancer
 
-from miwae.compilation import enable_compilation_cache
-from miwae.inference.imputation import impute_single, quantiles
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import linear_autoencoder, linear_core
+from miwae._compilation import enable_compilation_cache
+from miwae.inference._imputation import impute_single, quantiles
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import linear_autoencoder, linear_core
 from miwae.model.observations import StudentT
 from miwae.training import TrainingProgress, TrainingSettings, fit
 

@@ -22,7 +22,7 @@ from rich.table import Table
 from statsmodels import datasets
 
 from common import parser_of
-from miwae.atomic import write_atomically
+from miwae._atomic import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "mixed.jsonl"
 METHODS = "miwae,mean,knn,pca,missforest,iterative"
@@ -60,12 +60,7 @@ def marriages():
     return frame, ("occupation", "occupation_husb")
 
 
-TABLES = {
-    "penguins": penguins,
-    "voters": voters,
-    "travellers": travellers,
-    "marriages": marriages,
-}
+TABLES = {"penguins": penguins, "voters": voters, "travellers": travellers, "marriages": marriages}
 
 
 def compare(name, frame, categorical, *, new_rows, n_masks):

@@ -26,13 +26,13 @@ from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae import enable_compilation_cache
 from miwae.evaluation.peers import MissForest
-from miwae.inference.imputation import impute_multiple, impute_single
-from miwae.inference.likelihood import log_likelihood
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import convolutional_autoencoder
-from miwae.model.fill import OracleFill, ZeroFill
+from miwae.inference._imputation import impute_multiple, impute_single
+from miwae.inference._likelihood import log_likelihood
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import convolutional_autoencoder
+from miwae.model._fill import OracleFill, ZeroFill
 from miwae.model.networks import ConvolutionalEncoder, ImageShape
 from miwae.model.observations import Bernoulli
 from miwae.training import TrainingSettings, fit, refit_amortizer

@@ -21,8 +21,7 @@ from scipy.special import expit
 from sklearn.linear_model import LinearRegression
 
 from common import cell, finished, parser_of, run_missing
-from miwae import MIWAEImputer
-from miwae.compilation import enable_compilation_cache
+from miwae import MIWAEImputer, enable_compilation_cache
 from store import Store
 
 RESULTS = Path(__file__).parent / "results" / "pooling.jsonl"

@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
-from miwae.inference.imputation import impute_single
-from miwae.inference.likelihood import log_likelihood
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import (
+from miwae._compilation import enable_compilation_cache
+from miwae.inference._imputation import impute_single
+from miwae.inference._likelihood import log_likelihood
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import (
     dense_autoencoder,
     linear_autoencoder,
     linear_core,

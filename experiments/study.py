@@ -18,21 +18,22 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
-from miwae.modelling.fitting import fit_model
-from miwae.modelling.settings import Architecture, training_settings
 from rich.console import Console
 from rich.table import Table
 
 from common import cell, finished, parser_of, run_missing, save
-from miwae.compilation import enable_compilation_cache
+from miwae._compilation import enable_compilation_cache
 from miwae.evaluation import ampute
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
-from miwae.model.fill import LearnedFill
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
+from miwae.model._fill import LearnedFill
+from miwae.model._posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
+from miwae.model._priors import MixturePrior
 from miwae.model.observations import Normal, StudentT
-from miwae.model.posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
-from miwae.model.priors import MixturePrior
+from miwae.tabular import TableSettings
+from miwae.tabular._fitting import fit_model
+from miwae.tabular._settings import training_settings
 from miwae.training import fit
 from paper_data import load
 from store import Store
@@ -40,8 +41,8 @@ from store import Store
 RESULTS = Path(__file__).parent / "results" / "study.jsonl"
 TABLES = {"banknote": False, "breast": False, "concrete": True, "red": True}
 N_SAMPLES = 5
-N_IMPUTATION_SAMPLES = 500
-NUMBERS_OF_SAMPLES = (1, 10, 100, 1_000, 10_000)
+CODES = 500
+NUMBERS_OF_CODES = (1, 10, 100, 1_000, 10_000)
 
 
 def judged(name, mask):
@@ -56,24 +57,16 @@ def judged(name, mask):
 
 def base_settings(observed):
     """Those of the imputer."""
-    return training_settings(
-        observed,
-        objective="miwae",
-        n_samples=N_SAMPLES,
-        batch_size=None,
-        max_steps=None,
-        early_stopping=True,
-        max_seconds=None,
-    )
+    return training_settings(TableSettings(n_samples=N_SAMPLES), observed)
 
 
 def as_imputer(x, observed, keys, *, sizes=None, **changes):
     """The imputer's own model of numbers, all on their own scale."""
     settings = dataclasses.replace(base_settings(observed), **changes)
     observation = StudentT(x.shape[1], jax.numpy.full(x.shape[1], 0.1))
-    architecture = Architecture(**(sizes or {}))
+    table_settings = TableSettings(**(sizes or {}))
     return fit_model(
-        observation, x, observed, architecture=architecture, settings=settings, key=keys[0]
+        observation, x, observed, table_settings=table_settings, settings=settings, key=keys[0]
     ).autoencoder
 
 
@@ -151,7 +144,7 @@ ENSEMBLE = "two models averaged"
 
 
 def attempt(one):
-    """Train, impute, and judge; of the base also with other numbers of latent samples."""
+    """Train, impute, and judge; of the base also with other numbers of codes."""
     x, observed, held = judged(one["data"], one["mask"])
     rows = observed.any(axis=1)
     x = np.where(observed | held, x, 0.0).astype(np.float32)
@@ -169,9 +162,9 @@ def attempt(one):
         filled = np.mean([impute(model, x, observed).x for model in models], axis=0)
         return float(np.mean((filled - x)[held] ** 2))
 
-    result = {"mse": error(N_IMPUTATION_SAMPLES), "held_out": int(held.sum())}
+    result = {"mse": error(CODES), "held_out": int(held.sum())}
     if method == "base":
-        result |= {f"mse, {n} latent samples": error(n) for n in NUMBERS_OF_SAMPLES}
+        result |= {f"mse, {n} codes": error(n) for n in NUMBERS_OF_CODES}
     return result
 
 
@@ -208,33 +201,31 @@ def show(records):
         shown = ["" if np.isnan(value) else f"{np.exp(value):.3f}" for value in by_table]
         view.add_row(variant, f"{centres[-1]:.3f} ± {errors[-1]:.3f}", *shown, f"{seconds:.0f}")
     Console(width=130).print(view)
-    show_numbers_of_samples([r for r in records if r["method"] == "base"])
+    show_codes([r for r in records if r["method"] == "base"])
     if found:
         plot(list(found), centres, errors)
 
 
-def show_numbers_of_samples(records):
-    """The error of the base by the number of latent samples: the paper's Figure 2, for tables."""
+def show_codes(records):
+    """The error of the base by the number of codes: the paper's Figure 2, for tables."""
     from matplotlib import pyplot as plt
 
     figure, panel = plt.subplots(figsize=(6.5, 4), layout="constrained")
     for name in TABLES:
         own = [r for r in records if r["data"] == name]
         if own:
-            means = [
-                np.mean([r[f"mse, {n} latent samples"] for r in own]) for n in NUMBERS_OF_SAMPLES
-            ]
-            pairs = zip(NUMBERS_OF_SAMPLES, means, strict=True)
+            means = [np.mean([r[f"mse, {n} codes"] for r in own]) for n in NUMBERS_OF_CODES]
+            pairs = zip(NUMBERS_OF_CODES, means, strict=True)
             print(f"{name:10}", *(f"L = {n}: {mean:.4f}" for n, mean in pairs), sep="  ")
-            panel.plot(NUMBERS_OF_SAMPLES, means, "o-", label=name)
+            panel.plot(NUMBERS_OF_CODES, means, "o-", label=name)
     panel.set(
         xscale="log",
-        xlabel="L, latent samples for each row",
+        xlabel="L, codes for each row",
         ylabel="squared error on held-out cells",
         ylim=(0, None),
     )
     panel.legend()
-    save(figure, "study-samples")
+    save(figure, "study-codes")
 
 
 def plot(variants, centres, errors):

@@ -23,15 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from common import parser_of, save
-from miwae import MIWAEImputer
-from miwae.compilation import enable_compilation_cache
+from miwae import MIWAEImputer, enable_compilation_cache
 from miwae.evaluation import Experiment, in_sample, peers
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
-from miwae.model.build import dense_autoencoder
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
+from miwae.model._build import dense_autoencoder
 from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings, initial_state
-from miwae.training.steps import advance
+from miwae.training._steps import advance
 from paper_data import load
 from store import Store
 

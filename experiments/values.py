@@ -18,8 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common import finished, parser_of
-from miwae import MIWAEImputer
-from miwae.compilation import enable_compilation_cache
+from miwae import MIWAEImputer, enable_compilation_cache
 from miwae.evaluation import Experiment, in_sample
 from store import Store
 from uci import METHODS

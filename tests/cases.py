@@ -14,8 +14,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from miwae.model.amortizers import AbstractAmortizer, Amortizer
-from miwae.model.fill import AbstractFill, LearnedFill, MeanFill, OracleFill, ZeroFill
+from miwae.model._amortizers import AbstractAmortizer, Amortizer
+from miwae.model._fill import AbstractFill, LearnedFill, MeanFill, OracleFill, ZeroFill
+from miwae.model._posteriors import (
+    AbstractPosterior,
+    FlowPosterior,
+    FullNormalPosterior,
+    FullStudentTPosterior,
+    MixturePosterior,
+    NormalPosterior,
+    StudentTPosterior,
+)
+from miwae.model._priors import AbstractPrior, FlowPrior, MixturePrior, StandardNormal, VampPrior
+from miwae.model._proposals import AbstractProposal, LinearProposal
 from miwae.model.networks import Dense
 from miwae.model.observations import (
     AbstractObservation,
@@ -33,17 +44,6 @@ from miwae.model.observations import (
     StretchedNormal,
     StudentT,
 )
-from miwae.model.posteriors import (
-    AbstractPosterior,
-    FlowPosterior,
-    FullNormalPosterior,
-    FullStudentTPosterior,
-    MixturePosterior,
-    NormalPosterior,
-    StudentTPosterior,
-)
-from miwae.model.priors import AbstractPrior, FlowPrior, MixturePrior, StandardNormal, VampPrior
-from miwae.model.proposals import AbstractProposal, LinearProposal
 
 __all__ = [
     "DEPENDENT_FEATURES",
@@ -155,10 +155,7 @@ def _mixture_prior() -> AbstractPrior:
     return eqx.tree_at(
         lambda p: (p.log_scale, p.logits),
         prior,
-        (
-            0.4 * jax.random.normal(jax.random.key(4), (3, N_LATENT)),
-            jnp.array([0.3, -0.8, 1.0]),
-        ),
+        (0.4 * jax.random.normal(jax.random.key(4), (3, N_LATENT)), jnp.array([0.3, -0.8, 1.0])),
     )
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import oracle
-from miwae.model.build import dense_autoencoder
+from miwae.model._build import dense_autoencoder
 from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings
 

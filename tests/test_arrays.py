@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from miwae.arrays import as_incomplete, require_at_least, require_trainable
+from miwae._arrays import as_incomplete, require_at_least, require_trainable
 from miwae.errors import DataError, SettingsError
 
 NAN = float("nan")
@@ -40,10 +40,7 @@ def test_unusable_arrays_are_refused_by_name(x, observed, n_features, words):
 
 
 def test_a_number_too_large_for_single_precision_is_refused():
-    with (
-        np.errstate(over="ignore"),
-        pytest.raises(DataError, match="row 0, column 1"),
-    ):
+    with np.errstate(over="ignore"), pytest.raises(DataError, match="row 0, column 1"):
         as_incomplete(np.array([[1.0, 1e300]]))
 
 

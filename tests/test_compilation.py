@@ -7,17 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from miwae import compilation
-from miwae.compilation import (
-    cache_directory,
-    compiled,
-    make_room_for_programs,
-    program_of,
-)
+from miwae import _compilation as compilation
+from miwae._compilation import cache_directory, compiled, make_room_for_programs, program_of
 
 PROGRAM = """
 import jax, jax.numpy as jnp
-from miwae.compilation import enable_compilation_cache
+from miwae._compilation import enable_compilation_cache
 events = []
 jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
 print(enable_compilation_cache())

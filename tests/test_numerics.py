@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from miwae.numerics import (
+from miwae._numerics import (
     features_first,
     features_last,
     log1mexp,

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+OF_BENCHMARKS = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
@@ -23,17 +24,17 @@ PENGUINS = ROOT / "src/miwae/data/penguins.csv"
 def test_the_examples_run_one_after_the_other(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     enough = 300  # steps, to see it run
-    monkeypatch.setattr("miwae.modelling.settings._most_steps", lambda _: enough)
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: enough)
     shutil.copy(PENGUINS, tmp_path / "penguins.csv")
     names = {}
     for example in EXAMPLES:
         exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert "species            categorical" in printed
-    assert (
-        printed.count("stopped after") >= 1
-    )  # of the engine; the imputer's last event is another
-    assert any("stopped after" in event for event in names["imputer"].events_)
+    assert "stopped after" in printed.splitlines()[-4]  # the last event of the engine
+    stopped = [event for event in names["imputer"].events_ if "stopped after" in event.text]
+    assert {event.about for event in stopped} == {"training"}
+    assert "C(sex)[T.male]" in printed  # the pooled regression
     assert "True" in printed.splitlines()  # the saved model imputes alike
     assert "(150, 4) (5, 150, 4)" in printed or "(149, 4) (5, 149, 4)" in printed
     completed = names["completed"]
@@ -71,6 +72,12 @@ def test_the_numbers_are_those_of_the_committed_results():
     for columns in ("p = 11", "p = 30"):
         for value in training[columns]["ms_per_step"].values():
             assert f"{value:.1f}" in README
+    tables = json.loads((ROOT / "benchmarks/results/tables.json").read_text())
+    for text in (README, OF_BENCHMARKS):
+        for result in tables["small"].values():
+            assert f"{result['rows']:,} x {result['columns']}" in text
+            assert any(f"{result['seconds']:.{n}f}" in text for n in (0, 1))
+        assert f"{tables['scale']['100000 rows']['seconds']:.0f}" in text
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#:]+)\)", README))

@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 
-from miwae.row_keys import occurrences, row_hashes, row_keys
+from miwae._row_keys import occurrences, row_hashes, row_keys
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 5)).astype(np.float32)

@@ -4,7 +4,7 @@ import time
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from miwae.threads import WORKERS, meanwhile, one_thread_each, side_by_side
+from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
 
 
 def test_results_come_in_the_order_of_the_tasks():

@@ -19,19 +19,12 @@ About = Literal[
 
 
 class Event(NamedTuple):
-    """One thing that happened, for programs (`about`, `column`, `count`) and for people (`text`).
-
-    Attributes:
-        about: the sort of event.
-        column: the name of the column that it concerns; None if it concerns the whole table.
-        count: how many cells, rows or columns it concerns.
-        text: one sentence for people.
-    """
+    """One thing that happened; programs read `about`, `column` and `count`, people read `text`."""
 
     about: About
-    column: str | None
-    count: int
-    text: str
+    column: str | None  # that it concerns; None if it concerns the whole table
+    count: int  # of cells, rows or columns that it concerns
+    text: str  # one sentence
 
     def __str__(self) -> str:
         return self.text

@@ -16,22 +16,25 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from miwae import frames
-from miwae.arrays import require_at_least
-from miwae.callers import warn_caller
+from miwae._arrays import require_at_least
+from miwae._callers import warn_caller
+from miwae._progress import progressor
+from miwae._threads import on_device
 from miwae.columns import Cells, Schema, infer_schema, is_missing
 from miwae.errors import DataError, FileFormatError, SettingsError
 from miwae.events import Event
-from miwae.inference.sampling import RowReport
+from miwae.inference import RowReport
 from miwae.pooling import MultiplyImputed
-from miwae.progress import progressor
 from miwae.tabular import EncodedTable, FittedTable, TableSettings
-from miwae.threads import on_device
 from miwae.training import TrainingRecord
 
 __all__ = ["MIWAEImputer"]
 
 # Parameters of the imputer that are settings of a table as well.
 SHARED = tuple(field.name for field in fields(TableSettings) if field.name != "seed")
+
+# What `set_output` takes; scikit-learn itself does not look until a table is transformed.
+_OUTPUTS: dict[Any, Any] = {name: name for name in (None, "default", "pandas", "polars")}
 
 
 class _Fitted(NamedTuple):
@@ -323,9 +326,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         own |= {"missing_values": list(table.marks) or np.nan, "random_state": table.settings.seed}
         try:
             imputer = cls(**extra.get("parameters", own))
-            if extra.get("output") is not None:
-                imputer.set_output(transform=extra["output"])
-        except (TypeError, ValueError, AttributeError) as error:
+            imputer.set_output(transform=_OUTPUTS[extra.get("output")])
+        except (TypeError, KeyError) as error:
             raise FileFormatError(f"{path} is damaged: {error}") from error
         imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
@@ -345,7 +347,8 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
     @property
     def events_(self) -> list[Event]:
         """Every automatic decision, in fitting and since."""
-        return [*self._fitted.table.events, *self._fitted.later]
+        fitted = self._fitted
+        return [*fitted.table.events, *fitted.later]
 
     @property
     def n_features_in_(self) -> int:

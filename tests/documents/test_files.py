@@ -17,17 +17,10 @@ import pytest
 from pyarrow import feather, parquet
 
 from documents.texts import Learned
-from miwae import atomic
-from miwae.atomic import write_atomically
+from miwae import _atomic as atomic
+from miwae._atomic import write_atomically
 from miwae.columns import Cells
-from miwae.documents import (
-    Frame,
-    open_document,
-    require_writable,
-    write,
-    write_frame,
-    write_long,
-)
+from miwae.documents import Frame, open_document, require_writable, write, write_frame, write_long
 from miwae.documents._opening import open_text
 from miwae.documents._text import TextDocument
 from miwae.errors import DataError, MiwaeError, SettingsError

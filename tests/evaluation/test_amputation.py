@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from miwae.errors import DataError, SettingsError
-from miwae.evaluation.amputation import KEPT, MECHANISMS, ampute
+from miwae.evaluation._amputation import KEPT, MECHANISMS, ampute
 
 
 def table(n=4_000, p=8, seed=0):

@@ -4,15 +4,13 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import KNNImputer
 
 from miwae.errors import DataError, SettingsError
-from miwae.evaluation.amputation import ampute
-from miwae.evaluation.metrics import accuracy, mse
+from miwae.evaluation._amputation import ampute
+from miwae.evaluation._metrics import accuracy, mse
 from miwae.evaluation.peers import PEERS, complete
-from miwae.evaluation.peers.base import from_one_hot, one_hot
-from miwae.evaluation.peers.iterative import Iterative
-from miwae.evaluation.peers.knn import KNN, VIMKNN
-from miwae.evaluation.peers.mean import Mean
-from miwae.evaluation.peers.missforest import MissForest
-from miwae.evaluation.peers.pca import PCA, fit_components
+from miwae.evaluation.peers._base import Mean, from_one_hot, one_hot
+from miwae.evaluation.peers._chained import Iterative, MissForest
+from miwae.evaluation.peers._knn import KNN, VIMKNN
+from miwae.evaluation.peers._pca import PCA, fit_components
 
 NAN = np.nan
 SMALL = {"missforest": {"n_trees": 20, "n_jobs": 1}}

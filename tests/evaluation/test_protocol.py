@@ -5,8 +5,7 @@ import pytest
 
 from miwae.errors import DataError
 from miwae.evaluation import metrics
-from miwae.evaluation.peers import complete, fit
-from miwae.evaluation.protocol import (
+from miwae.evaluation._protocol import (
     ROWS,
     Completed,
     Experiment,
@@ -14,6 +13,7 @@ from miwae.evaluation.protocol import (
     in_sample,
     new_rows,
 )
+from miwae.evaluation.peers import complete, fit
 
 
 def table(n=400):

@@ -1,17 +1,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from miwae.table.frames import as_table
-from miwae.table.schema import infer_schema
 
+from miwae.columns import infer_schema
 from miwae.errors import DataError
-from miwae.evaluation.tables import as_matrix, summarise
+from miwae.evaluation._tables import as_matrix, summarise
+from miwae.frames import columns
 
 
 def matrix_of(frame):
-    table = as_table(frame)
-    columns = [table.column(i) for i in range(len(table.names))]
-    return as_matrix(infer_schema(columns), columns)
+    table = columns(frame)
+    return as_matrix(infer_schema(table), table)
 
 
 def test_numbers_stay_and_categories_become_codes():

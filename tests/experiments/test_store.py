@@ -3,7 +3,7 @@ import json
 import numpy as np
 
 from miwae.evaluation import Experiment, in_sample, key_of, peers
-from miwae.evaluation.protocol import KEY
+from miwae.evaluation._protocol import KEY
 from store import Store
 
 

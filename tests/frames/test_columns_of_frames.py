@@ -397,3 +397,11 @@ def test_columns_that_are_not_completed_are_no_part_of_the_given_frame():
     filled.loc[0, "a"] = 9.0
     assert frame["b"].tolist() == [1.0, 2.0]
     assert frame["a"].tolist()[0] == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[ns]", "timedelta64[us]"])
+def test_a_single_row_of_times_is_completed(dtype):
+    frame = pd.DataFrame({"t": pd.Series([None], dtype=dtype), "x": [1.0]})
+    out = completed(frame, {0: cell(0, 86400.0)})
+    assert out["t"].dtype == frame["t"].dtype
+    assert out["t"].to_numpy()[0].astype(dtype.partition("[")[0] + "[s]").astype(int) == 86400

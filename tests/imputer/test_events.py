@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from imputer.tables import make, numbers
-from miwae.callers import warn_caller
+from miwae._callers import warn_caller
 from miwae.errors import DataWarning
 from miwae.events import Event
 

@@ -6,11 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from imputer.tables import (
-    make,
-    same_bits,
-    texts,
-)
+from imputer.tables import make, same_bits, texts
 from miwae import MIWAEImputer
 from miwae.errors import DataError, DataWarning
 

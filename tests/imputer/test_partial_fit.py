@@ -6,11 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from imputer.tables import (
-    batch,
-    make,
-    same_bits,
-)
+from imputer.tables import batch, make, same_bits
 from miwae import MIWAEImputer
 from miwae.errors import DataError, DataWarning
 

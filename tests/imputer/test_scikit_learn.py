@@ -18,20 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from imputer.libraries import (
-    COLUMNS,
-    completed_of,
-)
-from imputer.tables import (
-    factor_rows,
-    make,
-    numbers,
-    same_bits,
-)
+from imputer.libraries import COLUMNS, completed_of
+from imputer.tables import factor_rows, make, numbers, same_bits
 
 EXPECTED_FAILURES = {
     "check_do_not_raise_errors_in_init_or_set_params": "it passes -1 for everything, which the "
-    "annotations refuse under the hook of conftest.py; WRONG_TYPES runs it without the hook",
+    "annotations refuse under the hook of conftest.py; WRONG_TYPES runs it without the hook"
 }
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import oracle
-from miwae.inference.bounds import BOUNDS, iwae_bound, miwae_bound, mvae_bound, vae_bound
-from miwae.inference.importance import effective_sample_size
-from miwae.inference.weights import draw
-from miwae.model.build import dense_autoencoder
+from miwae.inference._bounds import BOUNDS, iwae_bound, miwae_bound, mvae_bound, vae_bound
+from miwae.inference._importance import effective_sample_size
+from miwae.inference._weights import draw
+from miwae.model._build import dense_autoencoder
 from miwae.model.observations import StudentT
 
 MODEL = oracle.linear_gaussian()

@@ -4,7 +4,7 @@ import pytest
 
 import oracle
 from miwae.errors import SettingsError
-from miwae.inference.chains import gibbs
+from miwae.inference._chains import gibbs
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 10)

@@ -7,14 +7,14 @@ import pytest
 import cases
 import oracle
 from miwae.errors import SettingsError
-from miwae.inference.bounds import miwae_bound
-from miwae.inference.gradients import ESTIMATORS, bound_and_gradient
-from miwae.inference.weights import draw, log_density, log_weights
-from miwae.model.amortizers import Amortizer
-from miwae.model.build import dense_autoencoder
+from miwae.inference._bounds import miwae_bound
+from miwae.inference._gradients import ESTIMATORS, bound_and_gradient
+from miwae.inference._weights import draw, log_density, log_weights
+from miwae.model._amortizers import Amortizer
+from miwae.model._build import dense_autoencoder
+from miwae.model._posteriors import MixturePosterior, NormalPosterior
+from miwae.model._priors import VampPrior
 from miwae.model.observations import StudentT
-from miwae.model.posteriors import MixturePosterior, NormalPosterior
-from miwae.model.priors import VampPrior
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = (jnp.asarray(a) for a in oracle.simulate(MODEL, 6))

@@ -8,7 +8,7 @@ import pytest
 from arviz_stats.base import array_stats  # pyright: ignore[reportPrivateImportUsage]
 from scipy import stats
 
-from miwae.inference import importance as functions
+from miwae.inference import _importance as functions
 
 # Each as one program: operation by operation, each shape would be compiled many times.
 importance = SimpleNamespace(

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import oracle
+from miwae._row_keys import row_keys
 from miwae.errors import DataError, SettingsError
-from miwae.inference import rounds
-from miwae.inference.estimands import Estimand, no_values
-from miwae.inference.imputation import expectation, impute_multiple, impute_single, quantiles
-from miwae.inference.sampling import SamplingSettings, sample_rows
-from miwae.model.build import dense_autoencoder
+from miwae.inference import _rounds as rounds
+from miwae.inference._estimands import Estimand, no_values
+from miwae.inference._imputation import expectation, impute_multiple, impute_single, quantiles
+from miwae.inference._sampling import SamplingSettings, sample_rows
+from miwae.model._build import dense_autoencoder
 from miwae.model.observations import Categorical, Heterogeneous, Normal, Ordinal, Part
-from miwae.row_keys import row_keys
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 40)

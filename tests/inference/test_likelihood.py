@@ -2,7 +2,7 @@ import jax
 import numpy as np
 
 import oracle
-from miwae.inference.likelihood import log_likelihood
+from miwae.inference._likelihood import log_likelihood
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 20)

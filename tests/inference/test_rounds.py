@@ -3,9 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import oracle
-from miwae.inference import importance
-from miwae.inference.estimands import conditional_mean
-from miwae.inference.rounds import BLOCK, Round, Rows, Samples, draw_blocks, estimate
+from miwae.inference import _importance as importance
+from miwae.inference._estimands import conditional_mean
+from miwae.inference._rounds import BLOCK, Round, Rows, Samples, draw_blocks, estimate
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 20)

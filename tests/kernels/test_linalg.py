@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from miwae.kernels import linalg
+from miwae.kernels import _linalg as linalg
 
 
 @pytest.fixture(scope="module", params=[1, 2, 7])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from miwae.kernels.student_t import (
+from miwae.kernels._student_t import (
     cosine_of_turns,
     log_gamma_ratio,
     standard_student_t,
@@ -105,7 +105,7 @@ def test_no_uniform_number_gives_a_gradient_that_is_not_finite(monkeypatch):
     # The ends of what `uniform` can return, and where the cosine is 0, 1 and -1.
     ends = jnp.array([0.0, 2.0**-23, 0.25, 0.5, 1 - 2.0**-23])
     pair = jnp.stack([jnp.repeat(ends, 5), jnp.tile(ends, 5)])
-    monkeypatch.setattr("miwae.kernels.student_t.uniform", lambda *_: pair)
+    monkeypatch.setattr("miwae.kernels._student_t.uniform", lambda *_: pair)
     for df in (2.1, 10.0, 1e4):
         value, slope = jax.value_and_grad(
             lambda dfs: jnp.sum(standard_student_t(jax.random.key(0), dfs, (25,)))

@@ -5,7 +5,7 @@ import pytest
 from jax.extend.random import threefry_2x32
 from scipy import stats
 
-from miwae.kernels.threefry import bits, fold_in, normal, split_key, uniform
+from miwae.kernels._threefry import bits, fold_in, normal, split_key, uniform
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 5)).astype(np.float32)
@@ -49,7 +49,7 @@ def test_uniform_numbers_are_uniform():
 def test_normal_numbers_are_normal_and_finite(monkeypatch):
     assert stats.kstest(np.asarray(normal(KEY, (100_000,))), "norm").pvalue > 1e-3
     ends = jnp.array([0.0, 0.5, 1 - 2.0**-23])  # of what `uniform` can return
-    monkeypatch.setattr("miwae.kernels.threefry.uniform", lambda *_: ends)
+    monkeypatch.setattr("miwae.kernels._threefry.uniform", lambda *_: ends)
     low, middle, high = np.asarray(normal(KEY, (3,)))
     assert (low, high) == pytest.approx((-high, stats.norm.isf(2.0**-24)), rel=1e-2)
     assert middle == pytest.approx(0.0, abs=1e-6)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.model.build import convolutional_autoencoder
-from miwae.model.networks.convolutional import (
+from miwae.model._build import convolutional_autoencoder
+from miwae.model.networks._convolutional import (
     WIDEST,
     ConvolutionalDecoder,
     ConvolutionalEncoder,

@@ -5,7 +5,7 @@ import pytest
 from numpyro import distributions as dist
 from scipy import stats
 
-from miwae.model.distributions import PointMasses, StudentTDistribution
+from miwae.model._distributions import PointMasses, StudentTDistribution
 
 N = 20_000
 

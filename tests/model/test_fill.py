@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from cases import FILLS, N_FEATURES, OBSERVATIONS, READS_MISSING_CELLS, possible_rows
-from miwae.model.build import dense_autoencoder
-from miwae.model.fill import LearnedFill, MeanFill
+from miwae.model._build import dense_autoencoder
+from miwae.model._fill import LearnedFill, MeanFill
 
 EVERY = pytest.mark.parametrize("name", FILLS)
 UNSEEING = pytest.mark.parametrize("name", [n for n in FILLS if n not in READS_MISSING_CELLS])

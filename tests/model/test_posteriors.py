@@ -15,14 +15,14 @@ from scipy import special, stats
 
 from cases import N_LATENT, N_ROWS, POSTERIORS, PROPOSALS, kappa_of
 from miwae.errors import SettingsError
-from miwae.model.posteriors import (
+from miwae.model._posteriors import (
     FullNormalPosterior,
     FullStudentTPosterior,
     MixturePosterior,
     NormalPosterior,
     StudentTPosterior,
 )
-from miwae.model.proposals import MixtureProposal
+from miwae.model._proposals import MixtureProposal
 
 EVERY = pytest.mark.parametrize("name", PROPOSALS)
 KEY = jax.random.key(0)

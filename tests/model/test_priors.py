@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 from cases import N_LATENT, PRIORS, prior_amortizer
-from miwae.model.priors import MixturePrior, StandardNormal, VampPrior
+from miwae.model._priors import MixturePrior, StandardNormal, VampPrior
 
 EVERY = pytest.mark.parametrize("name", PRIORS)
 AMORTIZER = prior_amortizer()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.model.build import recurrent_autoencoder
+from miwae.model._build import recurrent_autoencoder
 from miwae.model.networks import GRU, RecurrentDecoder, RecurrentEncoder
 from miwae.model.observations import Normal, StudentT
 

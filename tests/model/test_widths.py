@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from miwae.errors import DataError, SettingsError
-from miwae.inference.imputation import impute_single
-from miwae.inference.weights import draw
-from miwae.model.amortizers import Amortizer, LinearAmortizer
-from miwae.model.build import linear_autoencoder
-from miwae.model.fill import MeanFill, ZeroFill
-from miwae.model.latent import Autoencoder, LatentModel
-from miwae.model.linear import FactorAnalysis
+from miwae.inference._imputation import impute_single
+from miwae.inference._weights import draw
+from miwae.model._amortizers import Amortizer, LinearAmortizer
+from miwae.model._build import linear_autoencoder
+from miwae.model._fill import MeanFill, ZeroFill
+from miwae.model._latent import Autoencoder, LatentModel
+from miwae.model._linear import FactorAnalysis
+from miwae.model._posteriors import FullNormalPosterior, StudentTPosterior
+from miwae.model._priors import StandardNormal, VampPrior
 from miwae.model.observations import Normal
-from miwae.model.posteriors import FullNormalPosterior, StudentTPosterior
-from miwae.model.priors import StandardNormal, VampPrior
 from miwae.training import TrainingSettings, fit
 
 KEY = jax.random.key(0)

@@ -58,10 +58,7 @@ def test_several_models_trained_side_by_side_are_those_trained_alone(monkeypatch
 
 @pytest.mark.parametrize(
     ("reported", "texts"),
-    [
-        ([("a", "b"), ("a", "c")], ["a", "model 1 of 2: b", "model 2 of 2: c"]),
-        ([("a",)], ["a"]),
-    ],
+    [([("a", "b"), ("a", "c")], ["a", "model 1 of 2: b", "model 2 of 2: c"]), ([("a",)], ["a"])],
 )
 def test_events_of_some_models_say_of_which(reported, texts):
     nothing: tuple = (None, None)

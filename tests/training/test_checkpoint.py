@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from miwae.errors import FileFormatError, MiwaeError
-from miwae.training.checkpoint import load_tree, save_tree
+from miwae.training._checkpoint import load_tree, save_tree
 
 TREE = {
     "weights": jnp.arange(6.0).reshape(2, 3),

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.model.build import dense_autoencoder
+from miwae.model._build import dense_autoencoder
 from miwae.model.observations import Normal
 from miwae.training import TrainingSettings, fit
 
 PROGRAM = """
 import jax, numpy as np
-from miwae.model.build import convolutional_autoencoder
+from miwae.model._build import convolutional_autoencoder
 from miwae.model.observations import Bernoulli
 from miwae.training import TrainingSettings, fit
 

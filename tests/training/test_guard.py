@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import pytest
 
 from miwae.errors import DivergenceError
-from miwae.inference.likelihood import log_likelihood
-from miwae.model.build import dense_autoencoder, linear_autoencoder, linear_core
+from miwae.inference._likelihood import log_likelihood
+from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model.observations import Normal
-from miwae.training import fit, loop
-from miwae.training.guard import Guard
+from miwae.training import _loop as loop
+from miwae.training import fit
+from miwae.training._guard import Guard
 from small_training import FINISHED, KEY, OBSERVED, SMALL, X, assert_equal, small_autoencoder
 
 

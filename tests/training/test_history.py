@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from miwae.training import TrainingRecord, initial_state
-from miwae.training.history import best_step, with_score
-from miwae.training.holdout import HeldOutScore
+from miwae.training._history import best_step, with_score
+from miwae.training._holdout import HeldOutScore
 from small_training import KEY, SMALL, small_autoencoder
 
 

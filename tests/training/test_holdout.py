@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import oracle
-from miwae.training.holdout import hold_out, score_held_out
+from miwae.training._holdout import hold_out, score_held_out
 
 
 def test_held_out_cells_are_observed_ones_of_the_right_number():

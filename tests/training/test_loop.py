@@ -8,11 +8,11 @@ import pytest
 
 import oracle
 from miwae.errors import DataError, FileFormatError
-from miwae.inference.likelihood import log_likelihood
-from miwae.model.build import dense_autoencoder
+from miwae.inference._likelihood import log_likelihood
+from miwae.model._build import dense_autoencoder
+from miwae.model._posteriors import NormalPosterior
+from miwae.model._priors import VampPrior
 from miwae.model.observations import Normal
-from miwae.model.posteriors import NormalPosterior
-from miwae.model.priors import VampPrior
 from miwae.training import (
     TrainingRecord,
     TrainingSettings,

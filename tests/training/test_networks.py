@@ -5,20 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from miwae.inference.imputation import impute_single
-from miwae.inference.sampling import SamplingSettings
-from miwae.inference.weights import draw
-from miwae.model.amortizers import Amortizer
-from miwae.model.build import (
-    convolutional_autoencoder,
-    dense_autoencoder,
-    recurrent_autoencoder,
-)
-from miwae.model.fill import ZeroFill
-from miwae.model.latent import Autoencoder
+from miwae.inference._imputation import impute_single
+from miwae.inference._sampling import SamplingSettings
+from miwae.inference._weights import draw
+from miwae.model._amortizers import Amortizer
+from miwae.model._build import convolutional_autoencoder, dense_autoencoder, recurrent_autoencoder
+from miwae.model._fill import ZeroFill
+from miwae.model._latent import Autoencoder
+from miwae.model._posteriors import StudentTPosterior
 from miwae.model.networks import AttentionEncoder, SetEncoder
 from miwae.model.observations import Normal
-from miwae.model.posteriors import StudentTPosterior
 from miwae.training import TrainingSettings, fit
 
 KEY = jax.random.key(0)

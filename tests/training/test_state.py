@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.model.build import linear_autoencoder, linear_core
+from miwae.model._build import linear_autoencoder, linear_core
 from miwae.model.observations import Normal
 from miwae.training import TrainingSettings, fit
-from miwae.training.state import optimizer
+from miwae.training._state import optimizer
 from small_training import KEY, OBSERVED, SMALL, X, assert_equal
 
 SETTINGS = TrainingSettings(max_steps=100, learning_rate=0.1, clip=1e9)

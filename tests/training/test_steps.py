@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from miwae.training import fit, initial_state, steps
+from miwae.training import _steps as steps
+from miwae.training import fit, initial_state
 from small_training import KEY, OBSERVED, SMALL, X, arrays_of, small_autoencoder
 
 

@@ -13,8 +13,6 @@ from miwae.cli._benchmark import benchmark
 from miwae.cli._commands import demo, fit, impute, inspect, score
 from miwae.errors import DataWarning, MiwaeError, SettingsError
 
-__all__ = ["app", "main"]
-
 INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 # Errors that begin with the name of a Python parameter, which here is the name of an option.
@@ -80,10 +78,11 @@ def _fail(message: str, *, code: int) -> None:
     sys.exit(code)
 
 
-def _print_version(asked: bool) -> None:  # noqa: FBT001 - as typer calls it
+def _print_version(asked: bool) -> bool:  # noqa: FBT001 - as typer calls it
     if asked:
         sys.stdout.write(f"miwae {metadata.version('miwae')}\n")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

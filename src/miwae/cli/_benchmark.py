@@ -16,12 +16,10 @@ from miwae.cli._comparison import (
     require_plots,
 )
 from miwae.cli._programs import keep_programs
-from miwae.cli._source import Format, opened
+from miwae.cli._source import Format, Source, opened
 from miwae.cli._views import console_on
 from miwae.columns import infer_schema
 from miwae.errors import SettingsError
-
-__all__ = ["benchmark"]
 
 
 def benchmark(
@@ -56,7 +54,7 @@ def benchmark(
     quiet: options.Quiet = False,
 ) -> None:
     """Compare imputers on your own tables, by hiding observed cells and filling them again."""
-    from miwae.evaluation import MECHANISMS, Experiment, as_matrix, summarise
+    from miwae.evaluation import MECHANISMS, Experiment, summarise
 
     attempts, chosen = _protocol(new_rows, methods)
     if mechanism not in MECHANISMS:
@@ -66,9 +64,7 @@ def benchmark(
     form = Format(na, only_na, delimiter, encoding, no_header)
     compared = []
     for source in sources:
-        file = opened(source, form, kind)
-        columns = file.document.read(file.marks).columns
-        matrix = as_matrix(infer_schema(columns, column_kinds=file.kinds), columns)
+        matrix = _matrix(opened(source, form, kind))
         experiment = Experiment(
             source, matrix.x, matrix.categorical, mechanism, rate, seed, "observed"
         )
@@ -85,6 +81,14 @@ def benchmark(
         print_comparisons(console_on(sys.stdout), compared)
     if plot is not None:
         plot_comparisons(compared, plot)
+
+
+def _matrix(file: Source) -> Any:
+    """The columns that can be compared, as numbers."""
+    from miwae.evaluation import as_matrix
+
+    columns = file.document.read(file.marks).columns
+    return as_matrix(infer_schema(columns, column_kinds=file.kinds), columns)
 
 
 def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from miwae.atomic import require_directory
+from miwae._atomic import require_directory
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
 from miwae.cli._options import deadline, require_time
@@ -23,8 +23,6 @@ from miwae.events import Event
 
 if TYPE_CHECKING:
     from miwae.tabular import EncodedTable, FittedTable, TableSettings
-
-__all__ = ["demo", "fit", "impute", "inspect", "score"]
 
 # Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
 FITTING, ONLY_FITTING = 0.6, 0.9
@@ -58,7 +56,7 @@ def impute(
     reporter = Reporter(output, as_json, quiet)
     form = Format(na, only_na, delimiter, encoding, no_header)
     file = opened(source, form, kind, bounds)
-    require_writable(file.document, output)
+    require_writable(file.document, output, long=n_imputations > 0)
     if model is not None:
         ready = _loaded(model, file)
         known = Inspected.of(file, ready.reading, ready.fitted.schema)

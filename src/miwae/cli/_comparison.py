@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from miwae.atomic import require_directory, write_atomically
+from miwae._atomic import require_directory, write_atomically
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
     from miwae.evaluation import Summary
-
-__all__ = [
-    "Comparison",
-    "plot_comparisons",
-    "print_comparisons",
-    "report_record",
-    "require_plots",
-]
 
 
 class Comparison(NamedTuple):

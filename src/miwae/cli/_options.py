@@ -7,34 +7,6 @@ import typer
 
 from miwae.errors import SettingsError
 
-__all__ = [
-    "AsJson",
-    "Bootstrap",
-    "Bounds",
-    "Copies",
-    "Delimiter",
-    "Encoding",
-    "Input",
-    "Kinds",
-    "MaxTime",
-    "ModelFile",
-    "Models",
-    "NaWords",
-    "NoHeader",
-    "OnlyNa",
-    "OptionalSeed",
-    "Output",
-    "Quiet",
-    "STARTED",
-    "Seed",
-    "deadline",
-    "kinds_and_orders",
-    "limits_of",
-    "marks_of",
-    "require_time",
-    "table_seed",
-]
-
 STARTED = time.monotonic()
 LARGEST_SEED = 2**32 - 1
 
@@ -94,8 +66,7 @@ MaxTime = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Time limit of the whole run.")
 ]
 Models = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Models to fit and average; by default 2."),
+    int | None, typer.Option(metavar="N", min=1, help="Models to fit and average; by default 2.")
 ]
 Bootstrap = Annotated[
     bool,

@@ -2,12 +2,10 @@
 
 import sys
 
-__all__ = ["keep_programs"]
-
 
 def keep_programs() -> None:
     """Compiled programs are kept on disk; where that is not possible, it is only slower."""
-    from miwae.compilation import enable_compilation_cache
+    from miwae._compilation import enable_compilation_cache
 
     try:
         enable_compilation_cache()

@@ -16,9 +16,7 @@ from miwae.documents import Reading
 from miwae.events import Event
 
 if TYPE_CHECKING:
-    from miwae.progress import Progressor
-
-__all__ = ["Report", "Reporter", "fitted", "imputed", "nothing_missing", "scored"]
+    from miwae._progress import Progressor
 
 
 class Report(NamedTuple):
@@ -58,7 +56,7 @@ class Reporter:
 
     def progress(self) -> "contextlib.AbstractContextManager[Progressor]":
         """Bars, if text is wanted."""
-        from miwae.progress import progressor
+        from miwae._progress import progressor
 
         return progressor(self.shows_text)
 

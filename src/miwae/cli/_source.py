@@ -8,8 +8,6 @@ from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
 from miwae.documents import DEFAULT_NA, Document, Reading, open_document
 from miwae.errors import DataError, SettingsError
 
-__all__ = ["Format", "Inspected", "Source", "inspected", "opened"]
-
 
 class Format(NamedTuple):
     """How to read a file, as the options say."""
@@ -32,10 +30,7 @@ class Source(NamedTuple):
 
 
 def opened(
-    source: str,
-    form: Format,
-    kind: list[str] | None = None,
-    bounds: list[str] | None = None,
+    source: str, form: Format, kind: list[str] | None = None, bounds: list[str] | None = None
 ) -> Source:
     """Open a file as the options say.
 

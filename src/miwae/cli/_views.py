@@ -10,8 +10,6 @@ from miwae.cli._source import Inspected
 from miwae.columns import Cells, Inspection
 from miwae.documents import Reading
 
-__all__ = ["console_on", "print_cells", "print_inspection", "print_patterns"]
-
 
 def console_on(stream: Any) -> Console:
     """Wide enough for a table where there is no terminal whose width would be known."""

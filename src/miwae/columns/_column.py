@@ -6,18 +6,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Int
 
-__all__ = ["TIMES", "Cells", "Column", "Storage"]
-
 Storage: TypeAlias = Literal[
     "number", "boolean", "text", "category", "time", "duration", "clock", "other"
 ]
 
 # The three storages that hold seconds, with the words for them in messages.
-TIMES: dict[Storage, str] = {
-    "time": "instants",
-    "duration": "durations",
-    "clock": "times of day",
-}
+TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock": "times of day"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,6 @@ from jaxtyping import Bool, Int
 from miwae.columns._column import Column
 from miwae.columns._schema import ColumnSchema, Schema
 
-__all__ = ["ColumnInspection", "Hint", "Inspection", "Pattern", "inspect_columns"]
-
 MOST_PATTERNS = 10
 
 # So many different numbers that are all days (of ten thousand, 366 are) are no coincidence.

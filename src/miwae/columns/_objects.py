@@ -17,8 +17,6 @@ from miwae.columns._values import is_missing, key_of, keys_of, seconds_of, stora
 from miwae.columns._writing import as_booleans, as_finite, cannot_fill
 from miwae.errors import DataError
 
-__all__ = ["filled_objects", "read_objects"]
-
 # Of these, only NaN differs from itself, and comparing never fails.
 PLAIN = {str, bool, int, float, NoneType}
 

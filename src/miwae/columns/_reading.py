@@ -11,15 +11,6 @@ from miwae.columns._column import Column, Storage
 from miwae.columns._times import seconds_from_ticks, ticks_of
 from miwae.columns._values import key_of, keys_of
 
-__all__ = [
-    "boolean_column",
-    "coded_column",
-    "number_column",
-    "other_column",
-    "sorted_levels",
-    "tick_column",
-]
-
 
 def _as_dtype(number: Any, dtype: np.dtype) -> Any:
     """The number as comparable with a dtype; NaN, which equals nothing, if it cannot hold it."""

@@ -11,8 +11,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-__all__ = ["Scale", "choose_scale", "standardisation"]
-
 # Nats per cell by which another scale has to describe the column better than its own.
 WORTHWHILE = 0.3
 

@@ -30,8 +30,6 @@ from miwae.columns.kinds._refusal import refuse
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
-__all__ = ["ColumnSchema", "Schema", "infer_schema"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:

@@ -12,8 +12,6 @@ from miwae.columns._column import TIMES, Column, Storage
 from miwae.columns._values import MOST_WHOLE
 from miwae.errors import DataError
 
-__all__ = ["MOST_COUNTED", "MOST_DISTINCT", "Summary", "summarise"]
-
 # Distinct values are listed up to this many; a column with more of them has "many".
 MOST_DISTINCT = 2_000
 

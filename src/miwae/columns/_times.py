@@ -7,8 +7,6 @@ digits than either.
 import numpy as np
 from jaxtyping import Float, Int
 
-__all__ = ["PER_SECOND", "SECONDS_PER", "seconds_from_ticks", "ticks_of", "ticks_of_day"]
-
 DAY = 86400
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 SECONDS_PER = {"m": 60, "h": 3600, "D": DAY, "W": 7 * DAY}

@@ -9,8 +9,6 @@ import numpy as np
 from miwae.columns.kinds import LABELS, Bounds
 from miwae.errors import SettingsError
 
-__all__ = ["by_position", "checked_bounds", "require_kind"]
-
 
 def by_position(names: list[str], settings: Mapping[Any, Any] | None, what: str) -> dict[int, Any]:
     """Settings of columns by name or position, as settings by position.

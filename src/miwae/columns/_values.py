@@ -11,18 +11,6 @@ import numpy as np
 from miwae.columns._column import TIMES
 from miwae.errors import DataError
 
-__all__ = [
-    "MOST_WHOLE",
-    "check_names",
-    "is_missing",
-    "key_of",
-    "keys_of",
-    "seconds_of",
-    "seconds_text",
-    "storage_of",
-    "value_text",
-]
-
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86400
 

@@ -10,17 +10,6 @@ from jaxtyping import Bool, Float, Int, Integer
 from miwae.columns._column import Cells
 from miwae.errors import DataError
 
-__all__ = [
-    "as_booleans",
-    "as_codes",
-    "as_decimals",
-    "as_finite",
-    "as_numbers",
-    "as_texts",
-    "as_whole_numbers",
-    "cannot_fill",
-]
-
 
 def as_numbers(values: np.ndarray, name: str) -> Float[np.ndarray, " H"]:
     """Values as float64."""

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import BinaryIO
 
-from miwae.atomic import require_directory, write_atomically
+from miwae._atomic import require_directory, write_atomically
 from miwae.documents._arrow import open_arrow
 from miwae.documents._dialect import Dialect, inner_encoding
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading

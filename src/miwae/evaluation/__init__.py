@@ -1,8 +1,9 @@
 """How good imputations are: hidden cells, metrics, other imputers, and experiments with them."""
 
-from miwae.evaluation import metrics, peers
-from miwae.evaluation.amputation import MECHANISMS, ampute
-from miwae.evaluation.protocol import (
+from miwae.evaluation import _metrics as metrics
+from miwae.evaluation import peers
+from miwae.evaluation._amputation import MECHANISMS, ampute
+from miwae.evaluation._protocol import (
     Completed,
     Experiment,
     hidden_cells,
@@ -10,7 +11,7 @@ from miwae.evaluation.protocol import (
     key_of,
     new_rows,
 )
-from miwae.evaluation.tables import Summary, as_matrix, summarise
+from miwae.evaluation._tables import Summary, as_matrix, summarise
 
 __all__ = [
     "MECHANISMS",

@@ -1,1 +1,41 @@
-"""What is computed from a model: weights, bounds, gradients, imputations, likelihoods."""
+"""What is computed from a model: weights, bounds, gradients, imputations, likelihoods, chains."""
+
+from miwae.inference._bounds import BOUNDS, iwae_bound, miwae_bound, mvae_bound, vae_bound
+from miwae.inference._chains import gibbs
+from miwae.inference._gradients import ESTIMATORS, BoundGradient, bound_and_gradient
+from miwae.inference._importance import effective_sample_size, pareto_k, self_normalised_mean
+from miwae.inference._imputation import (
+    expectation,
+    impute_multiple,
+    impute_single,
+    point_of,
+    quantiles,
+)
+from miwae.inference._likelihood import log_likelihood
+from miwae.inference._sampling import RowReport, SamplingSettings, compile_sampling
+from miwae.inference._weights import draw
+
+__all__ = [
+    "BOUNDS",
+    "ESTIMATORS",
+    "BoundGradient",
+    "RowReport",
+    "SamplingSettings",
+    "bound_and_gradient",
+    "compile_sampling",
+    "draw",
+    "effective_sample_size",
+    "expectation",
+    "gibbs",
+    "impute_multiple",
+    "impute_single",
+    "iwae_bound",
+    "log_likelihood",
+    "miwae_bound",
+    "mvae_bound",
+    "pareto_k",
+    "point_of",
+    "quantiles",
+    "self_normalised_mean",
+    "vae_bound",
+]

@@ -10,8 +10,6 @@ from jaxtyping import Float
 
 from miwae.errors import DataError
 
-__all__ = ["checked_fit"]
-
 # Where no finite estimate exists, iterations end at log-odds with standard errors of thousands.
 LARGEST_ERROR_OF_LOG_ODDS = 100.0
 

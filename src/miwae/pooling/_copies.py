@@ -15,8 +15,6 @@ from miwae.pooling._copy_frames import pandas_copies
 from miwae.pooling._models import fit_columns, fit_formula, is_estimator, read_model
 from miwae.pooling._rubin import Pooled, pool
 
-__all__ = ["MultiplyImputed"]
-
 # The names that R's mice gives to the number of the copy and of the row.
 COPY, ROW = ".imp", ".id"
 
@@ -53,11 +51,7 @@ class MultiplyImputed(Sequence[Any]):
     """
 
     def __init__(
-        self,
-        frame: Any,
-        cells: Sequence[Mapping[int, Cells]],
-        *,
-        not_imputed: Sequence[str] = (),
+        self, frame: Any, cells: Sequence[Mapping[int, Cells]], *, not_imputed: Sequence[str] = ()
     ) -> None:
         if not cells:
             raise SettingsError("n_imputations = 0: at least one copy is needed")

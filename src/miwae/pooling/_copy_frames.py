@@ -10,8 +10,6 @@ from miwae.columns import TIMES, Cells, Column
 from miwae.errors import DataError
 from miwae.frames import columns
 
-__all__ = ["REMEDY", "pandas_copies"]
-
 REMEDY = (
     "Use a function of a completed copy that fits the model and returns its result, or "
     "(estimates, variances): draws.fit(function)"

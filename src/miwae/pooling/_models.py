@@ -10,8 +10,6 @@ from miwae.errors import DataError, SettingsError
 from miwae.pooling._checks import checked_fit
 from miwae.pooling._copy_frames import REMEDY
 
-__all__ = ["Model", "fit_columns", "fit_formula", "is_estimator", "read_model"]
-
 # Given the columns that a model uses and its response, the completed copies as pandas frames.
 Copies: TypeAlias = Callable[[set[str], str], Iterator[Any]]
 

@@ -9,8 +9,6 @@ from jaxtyping import Bool, Float
 
 from miwae.errors import DataError
 
-__all__ = ["Quantities", "read_estimates", "read_results"]
-
 POOLED_DATA = (
     "these are data, not estimates ({found}). Fit the model to each completed copy, with "
     '`draws.fit("y ~ x")` or `draws.apply(function)`, and pool the estimates: averaging '

@@ -10,8 +10,6 @@ from jaxtyping import Float
 from miwae.errors import SettingsError
 from miwae.pooling._quantities import Quantities, read_estimates, read_results
 
-__all__ = ["Pooled", "pool"]
-
 # One number per quantity, or a single number where each copy gave a single number.
 Values: TypeAlias = Float[np.ndarray, " Q"] | float
 

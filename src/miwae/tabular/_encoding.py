@@ -10,8 +10,6 @@ from jaxtyping import Bool, Float, Int
 from miwae.columns import Cells, Column, ColumnSchema, Schema
 from miwae.events import Event
 
-__all__ = ["EncodedTable", "ImputedCells"]
-
 
 class _Gap(NamedTuple):
     """The missing cells of a column, and whether they will be imputed."""
@@ -120,10 +118,7 @@ class ImputedCells(Mapping[int, Cells]):
     """
 
     def __init__(
-        self,
-        table: EncodedTable,
-        rows: Int[np.ndarray, " H"],
-        values: Float[np.ndarray, "H D"],
+        self, table: EncodedTable, rows: Int[np.ndarray, " H"], values: Float[np.ndarray, "H D"]
     ) -> None:
         self._table, self._rows, self._values = table, rows, values
         self._place = {position: j for j, position in enumerate(table.schema.modelled)}

@@ -9,14 +9,19 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.inference.imputation import impute_multiple, impute_single, point_of, quantiles
-from miwae.inference.likelihood import log_likelihood
-from miwae.inference.sampling import RowReport, SamplingSettings, compile_sampling
-from miwae.model.latent import Autoencoder
-from miwae.row_keys import row_keys
-from miwae.threads import side_by_side
-
-__all__ = ["Ensemble", "compile_means"]
+from miwae._row_keys import row_keys
+from miwae._threads import side_by_side
+from miwae.inference import (
+    RowReport,
+    SamplingSettings,
+    compile_sampling,
+    impute_multiple,
+    impute_single,
+    log_likelihood,
+    point_of,
+    quantiles,
+)
+from miwae.model import Autoencoder
 
 T = TypeVar("T")
 
@@ -68,7 +73,7 @@ class Ensemble:
         scale: the unit of Monte Carlo error for each statistic.
         n_samples: L, the most latent samples per row and member.
         key: of all random numbers.
-        callback: told how many rows are finished, and of how many.
+        callback: called with the number of finished rows and that of all rows.
         deadline: by `time.monotonic()`; after it rows get as few latent samples as possible.
     """
 
@@ -90,9 +95,7 @@ class Ensemble:
         self.deadline = deadline
 
     def means(
-        self,
-        x: Float[np.ndarray, "N D"],
-        observed: Bool[np.ndarray, "N D"],
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
     ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
         """The single imputation of rows, and how their sampling went."""
         observation = self.autoencoders[0].generative.observation
@@ -100,14 +103,14 @@ class Ensemble:
         out, reports = np.empty(x.shape, dtype=np.float32), []
         for rows, done in self._chunks(len(x), observation.n_statistics):
             results = self._of_each(
-                lambda autoencoder, key, told, rows=rows: impute_single(
+                lambda autoencoder, key, report, rows=rows: impute_single(
                     autoencoder,
                     x[rows],
                     observed[rows],
                     key=key,
                     settings=settings,
                     scale=self.scale,
-                    callback=told,
+                    callback=report,
                     deadline=self.deadline,
                 ),
                 done,
@@ -144,7 +147,7 @@ class Ensemble:
                     n_imputations=len(own),
                     keys=keys[rows],
                     settings=settings,
-                    callback=self._told(i * len(x) + done, n_asked, len(x)),
+                    callback=self._reporting(i * len(x) + done, n_asked, len(x)),
                     deadline=self.deadline,
                 )
                 copies[own.start :: own.step, rows] = result.x
@@ -161,15 +164,15 @@ class Ensemble:
         """Quantiles of each missing cell, of the members' mixture."""
         settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
         several = len(self.autoencoders) > 1
-        # A mixture's quantiles are those of its members' pooled quantiles, each of which stands
-        # for an equal share; no finer than the codes are many.
+        # The quantiles of a mixture are those of its members' pooled quantiles, which have equal
+        # shares; there is no use for more of them than there are latent samples.
         fine = max(200, int(4 / min(min(level, 1 - level) for level in levels)))
         fine = min(fine, max(200, self.n_samples))
         asked = tuple((i + 0.5) / fine for i in range(fine)) if several else levels
         out = np.empty((len(levels), *x.shape), dtype=np.float32)
         for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
             parts = self._of_each(
-                lambda autoencoder, key, told, rows=rows: (
+                lambda autoencoder, key, report, rows=rows: (
                     quantiles(
                         autoencoder,
                         x[rows],
@@ -177,7 +180,7 @@ class Ensemble:
                         levels=asked,
                         key=key,
                         settings=settings,
-                        callback=told,
+                        callback=report,
                         deadline=self.deadline,
                     ).x
                 ),
@@ -198,14 +201,14 @@ class Ensemble:
         width = self.autoencoders[0].generative.observation.n_statistics
         for rows, done in self._chunks(len(x), width):
             parts[:, rows] = self._of_each(
-                lambda autoencoder, key, told, rows=rows: (
+                lambda autoencoder, key, report, rows=rows: (
                     log_likelihood(
                         autoencoder,
                         x[rows],
                         observed[rows],
                         key=key,
                         n_samples=self.n_samples,
-                        callback=told,
+                        callback=report,
                     ).log_prob
                 ),
                 done,
@@ -230,13 +233,13 @@ class Ensemble:
         finished = [0] * len(members)
 
         def one(i: int, check: Callable[[], None]) -> T:
-            def told(now: int, _: int) -> None:
+            def report(now: int, _: int) -> None:
                 check()
                 finished[i] = now
                 if self.callback is not None:
                     self.callback(before + sum(finished) // len(members), n_rows)
 
-            return ask(*members[i], told)
+            return ask(*members[i], report)
 
         return side_by_side([partial(one, i) for i in range(len(members))])
 
@@ -247,8 +250,10 @@ class Ensemble:
         size = _chunk_size(width)
         return [(slice(first, first + size), first) for first in range(0, n_rows, size)]
 
-    def _told(self, before: int, turns: int, n_rows: int) -> Callable[[int, int], None] | None:
-        """Tells of the rows of a chunk, where all are gone through in so many turns."""
+    def _reporting(
+        self, before: int, turns: int, n_rows: int
+    ) -> Callable[[int, int], None] | None:
+        """Reports the finished rows of a chunk, where all rows are gone through several times."""
         if self.callback is None:
             return None
         callback = self.callback
@@ -256,7 +261,7 @@ class Ensemble:
 
 
 def _combined(reports: Sequence[RowReport]) -> RowReport:
-    """Of several members: the codes of all, and the least reliable of them."""
+    """The report of several members: all latent samples, and the least reliable weights."""
     with np.errstate(invalid="ignore"):
         return RowReport(
             np.sum([r.n_samples for r in reports], axis=0),

@@ -13,15 +13,19 @@ from miwae.columns import ColumnSchema, Scale, Schema, Storage, is_missing
 from miwae.columns.kinds import KINDS_IN_ORDER, AbstractKind
 from miwae.errors import DataError, FileFormatError
 from miwae.events import Event
-from miwae.model.observations import AbstractObservation
+from miwae.model import AbstractObservation
 from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
 from miwae.tabular._observation import observation_of
 from miwae.tabular._settings import TableSettings
-from miwae.training import TrainingRecord, TrainingSettings, TrainingState
-from miwae.training.checkpoint import load_header, load_tree, save_tree
-
-__all__ = ["load_table", "save_table"]
+from miwae.training import (
+    TrainingRecord,
+    TrainingSettings,
+    TrainingState,
+    load_header,
+    load_tree,
+    save_tree,
+)
 
 KIND = "table"
 
@@ -129,10 +133,7 @@ def _models(
 
 
 def _require_plausible(
-    path: str | Path,
-    settings: TableSettings,
-    observation: AbstractObservation,
-    n_models: int,
+    path: str | Path, settings: TableSettings, observation: AbstractObservation, n_models: int
 ) -> None:
     """Before anything is allocated: a file cannot hold a model larger than itself."""
     n_latent, hidden, layers = settings.n_latent, settings.n_hidden, settings.n_layers
@@ -160,9 +161,10 @@ def _kind(fields: dict[str, Any]) -> AbstractKind:
     if name not in _KINDS:
         raise FileFormatError(f"the column kind {name!r} is not known")
     if "scale" in fields:
+        shape = fields["scale"]["shape"]
+        if shape not in ("identity", "log", "asinh"):
+            raise FileFormatError(f"the scale {shape!r} is not known")
         fields["scale"] = Scale(**fields["scale"])
-        if fields["scale"].shape not in ("identity", "log", "asinh"):
-            raise FileFormatError(f"the scale {fields['scale'].shape!r} is not known")
     return _KINDS[name](**fields)
 
 

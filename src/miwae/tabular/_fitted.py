@@ -9,19 +9,17 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from miwae._progress import Progressor
 from miwae.columns import Cells, Column, Schema
 from miwae.errors import DataError
 from miwae.events import Event
-from miwae.inference.sampling import RowReport
-from miwae.progress import Progressor
+from miwae.inference import RowReport
 from miwae.tabular._encoding import EncodedTable, ImputedCells
 from miwae.tabular._ensemble import Ensemble
 from miwae.tabular._fitting import FittedModel, fit_ensemble, seed_key, update_model
 from miwae.tabular._observation import observation_of, statistic_scale
 from miwae.tabular._settings import TableSettings, training_settings
 from miwae.training import TrainingRecord, TrainingSettings
-
-__all__ = ["FittedTable", "Imputed"]
 
 IMPUTING = 2**30  # folded into the key of a seed; models, whose keys it is split into, are fewer
 

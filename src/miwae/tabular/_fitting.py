@@ -12,15 +12,18 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from miwae.model.build import linear_autoencoder, linear_core
-from miwae.model.latent import Autoencoder
-from miwae.model.linear import FactorAnalysis
-from miwae.model.observations import AbstractObservation
-from miwae.progress import Progressor
+from miwae._progress import Progressor
+from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
+from miwae.model import (
+    AbstractObservation,
+    Autoencoder,
+    FactorAnalysis,
+    linear_autoencoder,
+    linear_core,
+)
 from miwae.tabular._ensemble import compile_means
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
 from miwae.tabular._settings import TableSettings, remaining
-from miwae.threads import WORKERS, meanwhile, one_thread_each, side_by_side
 from miwae.training import (
     TrainingProgress,
     TrainingRecord,
@@ -30,17 +33,6 @@ from miwae.training import (
     fit_stream,
     initial_state,
 )
-
-__all__ = [
-    "fit_ensemble",
-    "seed_key",
-    "FittedModel",
-    "compile_imputation",
-    "empty_model",
-    "fit_model",
-    "stream_state",
-    "update_model",
-]
 
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100

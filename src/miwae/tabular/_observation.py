@@ -9,12 +9,12 @@ from jaxtyping import Array, Float
 
 from miwae.columns import Schema
 from miwae.columns.kinds import Family
-from miwae.model.linear import FactorAnalysis
-from miwae.model.observations import (
+from miwae.model import (
     AbstractObservation,
     Bernoulli,
     Categorical,
     Count,
+    FactorAnalysis,
     Heterogeneous,
     Ordinal,
     Part,
@@ -23,8 +23,6 @@ from miwae.model.observations import (
     StretchedNormal,
     StudentT,
 )
-
-__all__ = ["LOWEST_FLOOR", "observation_of", "statistic_scale", "with_floors"]
 
 # The floor under the scale of a column is a share of its noise in the linear core, within limits.
 FLOOR_SHARE = 0.2

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
-from miwae.arrays import require_at_least
+from miwae._arrays import require_at_least
 from miwae.training import TrainingSettings
-
-__all__ = ["TableSettings", "remaining", "training_settings"]
 
 # Steps between evaluations of held-out cells, at first and as a share of the steps so far, and how
 # many may pass without improvement: 250 steps at least, later as many again as were needed.

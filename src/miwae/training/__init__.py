@@ -1,10 +1,11 @@
 """How a model is fitted: settings, runs on arrays and on streams, results."""
 
-from miwae.training.history import TrainingProgress, TrainingRecord, TrainingResult
-from miwae.training.loop import fit, refit_amortizer
-from miwae.training.settings import TrainingSettings
-from miwae.training.state import TrainingState, initial_state
-from miwae.training.stream import fit_stream
+from miwae.training._checkpoint import load_header, load_tree, save_tree
+from miwae.training._history import TrainingProgress, TrainingRecord, TrainingResult
+from miwae.training._loop import fit, refit_amortizer
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState, initial_state
+from miwae.training._stream import fit_stream
 
 __all__ = [
     "TrainingProgress",
@@ -15,5 +16,8 @@ __all__ = [
     "fit",
     "fit_stream",
     "initial_state",
+    "load_header",
+    "load_tree",
     "refit_amortizer",
+    "save_tree",
 ]

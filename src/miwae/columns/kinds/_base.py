@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -14,23 +14,8 @@ from miwae.columns._values import seconds_text, value_text
 from miwae.errors import DataError
 from miwae.events import Event
 
-__all__ = [
-    "AbstractKind",
-    "Bounds",
-    "Encoding",
-    "Family",
-    "Recognised",
-    "cell_text",
-    "level_array",
-    "not_usable",
-    "open_limits",
-    "require_finite",
-    "scale_family",
-    "scale_remark",
-]
-
 # (lower, upper), None for no limit, as the user gave them.
-Bounds = tuple[float | None, float | None]
+Bounds: TypeAlias = tuple[float | None, float | None]
 
 
 class Family(NamedTuple):

@@ -23,8 +23,6 @@ from miwae.columns.kinds._base import (
 from miwae.columns.kinds._number import short
 from miwae.columns.kinds._refusal import refuse
 
-__all__ = ["Coded"]
-
 # Two whole numbers in fewer cells than this are two numbers, not a choice of two.
 FEWEST_BINARY = 5
 

@@ -19,8 +19,6 @@ from miwae.columns.kinds._base import (
 from miwae.columns.kinds._number import decoded_number, short, usable
 from miwae.columns.kinds._refusal import refuse
 
-__all__ = ["Count"]
-
 # A column of counts, rather than of whole numbers, has at least this share of zeros.
 ZEROS = 0.05
 

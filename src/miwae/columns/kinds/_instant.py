@@ -23,8 +23,6 @@ from miwae.columns.kinds._base import (
 from miwae.columns.kinds._number import on_scale, usable
 from miwae.columns.kinds._refusal import refuse
 
-__all__ = ["Instant"]
-
 # Times of day end before this.
 DAY = 86_400.0
 

@@ -24,16 +24,6 @@ from miwae.columns.kinds._base import (
 )
 from miwae.columns.kinds._refusal import refuse
 
-__all__ = [
-    "Number",
-    "decoded_number",
-    "number_label",
-    "number_limits",
-    "on_scale",
-    "outside",
-    "usable",
-]
-
 # Where numbers from exactly 0 on end exactly here, no number can be above.
 NATURAL_BOUNDS = {1.0: "shares", 100.0: "percentages"}
 

@@ -28,8 +28,6 @@ from miwae.columns.kinds._number import (
 )
 from miwae.errors import SettingsError
 
-__all__ = ["Points"]
-
 # Numbers that take at most so many values, each often, are modelled by the shares of the values.
 MOST_POINTS = 12
 
@@ -74,7 +72,7 @@ class Points(AbstractKind):
         if column.storage != "number" or n < OFTEN * len(values):
             return None
         scale = standardisation(column.observed_values)
-        if not _are_apart(scale.forward(np.array(values))):
+        if not _are_apart(scale, np.array(values)):
             return None
         label, reason = number_label(summary, None)
         lower, upper = number_limits(label, summary, None)
@@ -159,8 +157,10 @@ class Points(AbstractKind):
             return np.abs(y - point) <= ROUNDING * np.maximum(1.0, np.abs(point))
 
 
-def _are_apart(scaled: Float[np.ndarray, " V"]) -> bool:
+def _are_apart(scale: Scale, values: Float[np.ndarray, " V"]) -> bool:
     """Whether single precision keeps all values apart."""
+    with np.errstate(over="ignore"):
+        scaled = scale.forward(values)
     if not np.isfinite(scaled).all():
         return False
     return bool(np.all(np.diff(scaled) > APART * max(1.0, np.abs(scaled).max())))

@@ -7,8 +7,6 @@ from miwae.columns._column import Column
 from miwae.columns.kinds._base import cell_text
 from miwae.errors import DataError
 
-__all__ = ["refuse"]
-
 
 def refuse(
     column: Column, label: str, why: str, offending: Bool[np.ndarray, " N"] | None = None

@@ -9,16 +9,8 @@ from jaxtyping import Float
 from miwae.columns._column import Column
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import MOST_WHOLE
-from miwae.columns.kinds._base import (
-    AbstractKind,
-    Bounds,
-    Encoding,
-    Recognised,
-    level_array,
-)
+from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Recognised, level_array
 from miwae.columns.kinds._refusal import refuse
-
-__all__ = ["Constant", "Empty", "Skipped"]
 
 # More distinct texts than this, if they are mostly unique, are names, not categories.
 FEW_LEVELS = 8

@@ -3,15 +3,14 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from miwae.errors import SettingsError
-from miwae.evaluation.peers.base import AbstractPeer
-from miwae.evaluation.peers.iterative import Iterative
-from miwae.evaluation.peers.knn import KNN, VIMKNN
-from miwae.evaluation.peers.mean import Mean
-from miwae.evaluation.peers.missforest import MissForest
-from miwae.evaluation.peers.pca import PCA
+from miwae.evaluation._metrics import Flags, Table
+from miwae.evaluation.peers._base import AbstractPeer, Mean
+from miwae.evaluation.peers._chained import Iterative, MissForest
+from miwae.evaluation.peers._knn import KNN, VIMKNN
+from miwae.evaluation.peers._pca import PCA
 
 __all__ = ["PEERS", "MissForest", "complete", "fit"]
 
@@ -25,9 +24,7 @@ PEERS: dict[str, type[AbstractPeer]] = {
 }
 
 
-def complete(
-    name: str, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], seed: int
-) -> Float[np.ndarray, "N D"]:
+def complete(name: str, x: Table, categorical: Flags, seed: int) -> Table:
     """Complete a table by the method of that name in `PEERS`, with its default settings."""
     if name not in PEERS:
         raise SettingsError(f"method {name!r} is not one of {', '.join(PEERS)}")
@@ -35,7 +32,7 @@ def complete(
 
 
 def fit(
-    name: str, x: Float[np.ndarray, "N D"], categorical: Bool[np.ndarray, " D"], seed: int
+    name: str, x: Table, categorical: Flags, seed: int
 ) -> Callable[[Float[np.ndarray, "M D"]], Float[np.ndarray, "M D"]]:
     """A function that completes other rows by that method.
 

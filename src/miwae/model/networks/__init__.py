@@ -5,14 +5,14 @@ An encoder takes inputs (B, E), followed by the indicators of what was seen if i
 samples (K, B, L) and returns the parameters of an observation model (K, B, P).
 """
 
-from miwae.model.networks.convolutional import (
+from miwae.model.networks._convolutional import (
     ConvolutionalDecoder,
     ConvolutionalEncoder,
     ImageShape,
 )
-from miwae.model.networks.dense import Dense, DenseLayer, LinearResidual
-from miwae.model.networks.recurrent import GRU, RecurrentDecoder, RecurrentEncoder
-from miwae.model.networks.sets import AttentionEncoder, SetEncoder
+from miwae.model.networks._dense import Dense, DenseLayer, LinearResidual
+from miwae.model.networks._recurrent import GRU, RecurrentDecoder, RecurrentEncoder
+from miwae.model.networks._sets import AttentionEncoder, SetEncoder
 
 __all__ = [
     "GRU",

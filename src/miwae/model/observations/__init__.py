@@ -1,7 +1,7 @@
 """Observation models p(x | z): one file per kind of feature."""
 
-from miwae.model.observations.base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.model.observations.continuous import (
+from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.model.observations._continuous import (
     LowRankNormal,
     Normal,
     Positive,
@@ -9,14 +9,8 @@ from miwae.model.observations.continuous import (
     StretchedNormal,
     StudentT,
 )
-from miwae.model.observations.discrete import (
-    Bernoulli,
-    Categorical,
-    Count,
-    Ordinal,
-    Points,
-)
-from miwae.model.observations.heterogeneous import Heterogeneous, Part
+from miwae.model.observations._discrete import Bernoulli, Categorical, Count, Ordinal, Points
+from miwae.model.observations._heterogeneous import Heterogeneous, Part
 
 __all__ = [
     "AbstractFactorized",

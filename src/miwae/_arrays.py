@@ -1,0 +1,74 @@
+"""The border of the engine: what counts as an incomplete array, and clear errors if not."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from miwae.errors import DataError, SettingsError
+
+LARGEST = 1e15  # whose square, summed over cells, is a number of single precision
+
+
+def as_incomplete(
+    x: object, observed: object = None, n_features: int | None = None
+) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
+    """Turn `x` into float32 numbers and the indicator of what was observed.
+
+    By default the cells that are not NaN are observed. What `x` holds in missing cells is kept,
+    because the oracle fill of the paper's experiments reads it; nothing else does. Refused with a
+    `DataError`: a wrong shape or width, an infinity or a NaN in an observed cell.
+
+    Example:
+        >>> as_incomplete([[1.0, float("nan")]])[1]
+        array([[ True, False]])
+    """
+    try:
+        values = np.asarray(x, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"x must be an array of numbers: {error}") from error
+    if values.ndim != 2:
+        raise DataError(
+            f"x must have two axes, rows and features, but has shape {values.shape}; "
+            "a single row is x[None, :]"
+        )
+    if n_features is not None and values.shape[1] != n_features:
+        raise DataError(
+            f"the model has {n_features} features, but x has {values.shape[1]} columns"
+        )
+    seen = ~np.isnan(values) if observed is None else np.asarray(observed)
+    if seen.dtype != np.bool_:
+        raise DataError(f"observed must be boolean (True = seen), not {seen.dtype}")
+    if seen.shape != values.shape:
+        raise DataError(f"observed has shape {seen.shape}, but x has shape {values.shape}")
+    bad = seen & ~(np.abs(values) <= LARGEST)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise DataError(
+            f"observed cells must be finite, and no larger than {LARGEST:g}: row {row}, column "
+            f"{column} is {values[row, column]:g} ({int(bad.sum())} such cells); mark them as "
+            "missing, correct them, or standardise the column"
+        )
+    return values, seen
+
+
+def require_trainable(observed: Bool[np.ndarray, "N D"], *, columns: bool = True) -> None:
+    """Refuse to learn from rows, or from columns, with no observed cell."""
+    if observed.size == 0:
+        raise DataError(f"there is nothing to learn from in an array of shape {observed.shape}")
+    for axis, what in ((1, "row"), (0, "column"))[: 1 + columns]:
+        empty = ~observed.any(axis=axis)
+        if empty.any():
+            raise DataError(
+                f"{what} {int(np.flatnonzero(empty)[0])} has no observed cell "
+                f"({int(empty.sum())} such {what}s): remove them before training"
+            )
+
+
+def require_at_least(minimum: int, **settings: Any) -> None:
+    """Refuse counts that are not whole numbers, or below a minimum, by name."""
+    for name, value in settings.items():
+        if not isinstance(value, int | np.integer):
+            raise SettingsError(f"{name} must be a whole number, not {value!r}")
+        if value < minimum:
+            raise SettingsError(f"{name} must be at least {minimum}, not {value}")

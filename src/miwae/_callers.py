@@ -1,0 +1,29 @@
+"""Warnings that point at the line of the user, not into this package."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from types import FrameType
+
+from miwae.errors import DataWarning
+
+PACKAGE = str(Path(__file__).parent) + os.sep
+
+# scikit-learn wraps `transform`, and beartype wraps everything while tests run, also in code of
+# its own that has no file.
+WRAPPERS = ("sklearn", "jaxtyping", "beartype", "miwae")
+GENERATED = "<@beartype"
+
+
+def warn_caller(text: str) -> None:
+    """Warn at the line of the caller that is neither in this package nor in a wrapper of it."""
+    level, frame = 1, sys._getframe(0)
+    while frame is not None and _is_inside(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, DataWarning, stacklevel=level)
+
+
+def _is_inside(frame: FrameType) -> bool:
+    module = frame.f_globals.get("__name__", "").split(".")[0]
+    return module in WRAPPERS or frame.f_code.co_filename.startswith((PACKAGE, GENERATED))

@@ -1,0 +1,104 @@
+"""Compilation: options that make it fast, and a cache on disk."""
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import equinox as eqx
+import jax
+from jax.core import Tracer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The memory mappings of this process, and how many Linux allows.
+MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+
+# On CPUs, level 1 of LLVM's optimisation saves a third of the compilation time, and programs are
+# as fast: most of their time goes into matrix products, which are compiled already. Turning off
+# XLA's fusion emitters saves another third, but programs are 10 to 20 % slower, which pays for
+# short runs only (benchmarks/cores.py).
+LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
+
+DONATE = "donated_arguments"  # attribute of a function whose arguments may be overwritten
+
+
+def compiled(function: F) -> F:
+    """`eqx.filter_jit` with compiler options for this platform.
+
+    An optimisation level in the environment variable XLA_FLAGS takes precedence. Inside another
+    compiled function, the options of that function hold.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        traced = any(isinstance(a, Tracer) for a in jax.tree.leaves((arguments, named)))
+        program = _program(function) if traced else program_of(call)
+        return program(*arguments, **named)
+
+    return cast(F, call)
+
+
+def compiled_in_place(function: F) -> F:
+    """`compiled`, where all arguments but the first give their memory to the results."""
+    setattr(function, DONATE, "all-except-first")
+    return compiled(function)
+
+
+def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
+    """The `filter_jit`-wrapped program of a function that is `compiled`.
+
+    A `hasty` one is compiled in less time: for a program that will not run for long.
+    """
+    if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
+        return _program(function.__wrapped__)  # pyright: ignore
+    options = ((LEVEL, 1), (EMITTERS, False)) if hasty else ((LEVEL, 1),)
+    return _program(function.__wrapped__, options)  # pyright: ignore
+
+
+@functools.cache
+def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:
+    chosen: dict[str, Any] = {"compiler_options": dict(options)} if options else {}
+    return eqx.filter_jit(function, donate=getattr(function, DONATE, "none"), **chosen)
+
+
+def make_room_for_programs() -> None:
+    """Drop all compiled programs if there are so many that compilation would soon fail.
+
+    Each has about a hundred memory mappings, and Linux allows 65,530 per process: without this,
+    about two hundred fits of tables of different shapes end in an error of the compiler. Programs
+    that are needed again are compiled again, or read from the cache on disk.
+    """
+    try:
+        with MAPPINGS.open("rb") as lines:
+            n_mappings = sum(1 for _ in lines)
+        allowed = int(MOST_MAPPINGS.read_text())
+    except OSError:  # not Linux: no such limit
+        return
+    if n_mappings > allowed // 2:
+        eqx.clear_caches()
+        jax.clear_caches()
+
+
+def cache_directory() -> Path:
+    """`miwae` in the user's cache directory (`XDG_CACHE_HOME`, else `~/.cache`)."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "miwae"
+
+
+def enable_compilation_cache(directory: str | Path | None = None) -> Path:
+    """Keep compiled programs on disk, for later processes, and return the directory.
+
+    It changes JAX's settings for the whole process, so an application calls it once, before
+    anything is compiled; the library never does.
+
+    Args:
+        directory: of the cache; by default `miwae` in the user's cache directory.
+    """
+    path = Path(directory) if directory is not None else cache_directory()
+    path.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    # Programs that compile in less time are not stored.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    return path

@@ -1,0 +1,105 @@
+"""Tasks on a second core. At the sizes of tables, XLA alone uses only one."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+import jax
+from threadpoolctl import ThreadpoolController
+
+from miwae.errors import SettingsError
+
+# Tasks at a time. A constant, so that the memory needed does not depend on the machine.
+WORKERS = 2
+
+T = TypeVar("T")
+
+
+@contextlib.contextmanager
+def on_device(name: str | None) -> Iterator[None]:
+    """Compute on a device of this sort: "cpu", "gpu" or "tpu"; None for JAX's own choice.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    if name is None:
+        yield
+        return
+    try:
+        device = jax.devices(name)[0]
+    except RuntimeError as error:
+        raise SettingsError(f"device={name!r} is not available: {error}") from error
+    with jax.default_device(device):
+        yield
+
+
+def _on_same_device(task: Callable[[], T]) -> Callable[[], T]:
+    """The same task for another thread: the default device is a setting of the thread."""
+    device: Any = getattr(jax.config, "jax_default_device", None)
+
+    def work() -> T:
+        with jax.default_device(device):
+            return task()
+
+    return work
+
+
+_limited = threading.Lock()
+
+
+@contextlib.contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Limit NumPy's linear algebra to one thread per call, in the whole process.
+
+    Otherwise each of several parallel tasks would use all cores for it, and they would slow each
+    other down. Of several contexts that overlap, the first sets the limit and removes it at its
+    end; the others change nothing.
+    """
+    controller = ThreadpoolController()  # slow, so it comes before the lock
+    if not _limited.acquire(blocking=False):
+        yield
+        return
+    try:
+        with controller.limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limited.release()
+
+
+@contextlib.contextmanager
+def meanwhile(*tasks: Callable[[], object]) -> Iterator[None]:
+    """Run tasks in other threads during the context, which ends when all of them have ended."""
+    with ThreadPoolExecutor(max(len(tasks), 1)) as pool:
+        running = [pool.submit(_on_same_device(task)) for task in tasks]
+        yield
+        for future in running:
+            future.result()
+
+
+def side_by_side(tasks: Sequence[Callable[[Callable[[], None]], T]]) -> list[T]:
+    """Run independent tasks, two at a time, and return their results in order.
+
+    Each task gets a function that it has to call regularly; the function raises an exception if
+    another task has failed or the user has interrupted.
+    """
+    ended = threading.Event()
+
+    def check() -> None:
+        if ended.is_set():
+            raise InterruptedError
+
+    if len(tasks) == 1:
+        return [tasks[0](check)]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        running = [pool.submit(_on_same_device(lambda task=task: task(check))) for task in tasks]
+        try:
+            for future in wait(running, return_when=FIRST_EXCEPTION).done:
+                future.result()
+        except BaseException:
+            ended.set()
+            for future in running:
+                future.cancel()
+            raise
+    return [future.result() for future in running]

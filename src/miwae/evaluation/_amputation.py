@@ -1,0 +1,167 @@
+"""Hide observed cells of a table, so that imputations can be compared with their true values."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import bisect
+from scipy.special import expit, logit
+
+from miwae.errors import DataError, SettingsError
+from miwae.evaluation._metrics import Cells, Table
+
+Probabilities: TypeAlias = Callable[[Table, float, np.random.Generator], Table]
+
+MECHANISMS = {
+    "mcar": "every cell with the same probability",
+    "mcar-exact": "exactly this share of the cells, all sets of them equally likely",
+    "mar": "logistic in some columns, the drivers, which stay as they are",
+    "mnar-self": "logistic in the value itself: the larger, the likelier",
+    "mnar-upper": "only values in the upper quantiles",
+    "mnar-lower": "only values in the lower quantiles",
+    "mnar-both": "only values in the outer quantiles, on both sides",
+}
+
+KEPT = 2  # observed cells of each column; with fewer there is no standard deviation
+SLOPE = 2.0  # logits per standard deviation: an odds ratio of about seven
+DRIVERS = 0.3  # share of the columns that are drivers; fewer if the rate is too high for so many
+
+
+def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -> Cells:
+    """Choose cells to hide.
+
+    Every column that loses cells loses the same expected share of them, except with "mcar-exact".
+    Each column keeps at least two observed cells, which lowers the rate in very short tables; a
+    row may lose all of its cells.
+
+    Args:
+        x: the table, NaN where a cell is missing already; categories as codes 0, 1, ...
+        rate: the share of the observed cells to hide: expected, or exact with "mcar-exact".
+        mechanism: one of `MECHANISMS`.
+        rng: source of all random numbers.
+    """
+    if mechanism not in MECHANISMS:
+        raise SettingsError(f"mechanism {mechanism!r} is not one of {', '.join(MECHANISMS)}")
+    if not 0 < rate < 1:
+        raise SettingsError(f"rate must be between 0 and 1 (0.5 hides every second cell): {rate}")
+    if np.isinf(x).any():
+        row, column = np.argwhere(np.isinf(x))[0]
+        raise DataError(f"column {column} has an infinite value in row {row}: remove it first")
+    observed = ~np.isnan(x)
+    if mechanism == "mcar-exact":
+        return _exactly(observed, rate, rng)
+    probability = np.where(observed, _PROBABILITIES[mechanism](x, rate, rng), 0.0)
+    # A cell is hidden if a uniform number is below its probability: if their ratio is below 1.
+    with np.errstate(divide="ignore"):
+        return _protected(rng.random(x.shape) / probability, observed) < 1
+
+
+def _protected(score: Table, observed: Cells) -> Table:
+    """Set the score of cells that must stay to infinity: the largest scores of each column.
+
+    They would stay anyway, unless nearly all cells of their column are hidden.
+    """
+    last = np.argsort(np.where(observed, score, -np.inf), axis=0)[-KEPT:]
+    score = np.where(observed, score, np.inf)
+    np.put_along_axis(score, last, np.inf, axis=0)
+    return score
+
+
+def _exactly(observed: Cells, rate: float, rng: np.random.Generator) -> Cells:
+    score = _protected(rng.random(observed.shape), observed)
+    count, most = round(rate * observed.sum()), np.isfinite(score).sum()
+    if count > most:
+        raise DataError(
+            f"{count} of {observed.sum()} observed cells cannot be hidden: every column keeps "
+            f"{KEPT}, which leaves {most}; use a lower rate or more rows"
+        )
+    hidden = np.zeros(observed.size, dtype=bool)
+    hidden[np.argsort(score, axis=None)[:count]] = True
+    return hidden.reshape(observed.shape)
+
+
+def _mar(x: Table, rate: float, rng: np.random.Generator) -> Table:
+    """Probabilities from random mixtures of the drivers; missing drivers count as means."""
+    drivers = _drivers(x, rate, rng)
+    others = np.setdiff1d(np.arange(x.shape[1]), drivers)
+    z = _standardised(x[:, drivers])
+    seen = ~np.isnan(x)
+    share = rate * seen.sum() / max(seen[:, others].sum(), 1)
+    probability = np.zeros(x.shape)
+    for j in others:
+        mixture = z @ rng.standard_normal(len(drivers))
+        score = _standardised(mixture[:, None])[:, 0]
+        probability[:, j] = _logistic(score, seen[:, j], share)
+    return probability
+
+
+def _drivers(x: Table, rate: float, rng: np.random.Generator) -> Int[np.ndarray, " J"]:
+    """Random columns that stay as they are, few enough to leave the cells to hide."""
+    order = rng.permutation(x.shape[1])
+    cells = np.cumsum((~np.isnan(x[:, order])).sum(0))
+    wanted = max(1, round(DRIVERS * x.shape[1]))
+    fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
+    if fitting < 1:
+        raise SettingsError(
+            f"rate {rate:g} is too high for 'mar' with {x.shape[1]} columns: at least one stays "
+            "as it is, and the others cannot lose so many cells; use a lower rate"
+        )
+    return order[: min(wanted, fitting)]
+
+
+def _self_masking(x: Table, rate: float, rng: np.random.Generator) -> Table:
+    z, seen = _standardised(x), ~np.isnan(x)
+    columns = [_logistic(z[:, j], seen[:, j], rate) for j in range(x.shape[1])]
+    return np.stack(columns, axis=1)
+
+
+def _quantile(side: str) -> Probabilities:
+    """Probabilities for values in a tail; some of the values in it stay observed."""
+
+    def probabilities(x: Table, rate: float, rng: np.random.Generator) -> Table:
+        inside = (1 + rate) / 2
+        tail = rate / inside
+        level = _levels(x, rng)
+        outer = {"upper": 1 - level, "lower": level, "both": 2 * np.minimum(level, 1 - level)}
+        return np.where(outer[side] < tail, inside, 0.0)
+
+    return probabilities
+
+
+def _levels(x: Table, rng: np.random.Generator) -> Table:
+    """The share of a column below each value; ties are broken at random."""
+    order = np.lexsort((rng.random(x.shape), x), axis=0)  # NaN come last
+    rank = np.argsort(order, axis=0)
+    return (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)
+
+
+def _standardised(x: Table) -> Table:
+    """Columns of mean 0 and standard deviation 1, with 0 for missing cells."""
+    seen = ~np.isnan(x)
+    count = np.maximum(seen.sum(0), 1)
+    centred = np.where(seen, x - np.where(seen, x, 0.0).sum(0) / count, 0.0)
+    deviation = np.sqrt((centred**2).sum(0) / count)
+    return centred / np.where(deviation > 0, deviation, 1.0)
+
+
+def _logistic(
+    score: Float[np.ndarray, " N"], seen: Bool[np.ndarray, " N"], share: float
+) -> Float[np.ndarray, " N"]:
+    """Probabilities that increase with a score; their mean over observed cells is `share`."""
+    slope = SLOPE * score
+    if not seen.any():
+        return np.zeros(len(score))
+    low, high = logit(share) - slope.max() - 1, logit(share) - slope.min() + 1
+    intercept = bisect(lambda b: expit(slope[seen] + b).mean() - share, low, high)
+    return expit(slope + float(intercept))  # pyright: ignore[reportArgumentType]
+
+
+_PROBABILITIES: dict[str, Probabilities] = {
+    "mcar": lambda x, rate, rng: np.full(x.shape, rate),
+    "mar": _mar,
+    "mnar-self": _self_masking,
+    "mnar-upper": _quantile("upper"),
+    "mnar-lower": _quantile("lower"),
+    "mnar-both": _quantile("both"),
+}

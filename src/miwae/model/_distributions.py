@@ -1,0 +1,130 @@
+"""Distributions that NumPyro lacks, or has in a form too slow for the inner loop."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+from numpyro import distributions as dist
+from numpyro.distributions import constraints
+
+from miwae.kernels import standard_student_t, student_t_log_prob
+
+
+class StudentTDistribution(dist.Distribution):
+    """Student-t distribution with `df > 2`, in NumPyro's vocabulary."""
+
+    arg_constraints = {
+        "df": constraints.greater_than(2.0),
+        "loc": constraints.real,
+        "scale": constraints.positive,
+    }
+    support = constraints.real  # pyright: ignore[reportAssignmentType]
+    reparametrized_params = ["df", "loc", "scale"]
+    pytree_data_fields = ("df", "loc", "scale")
+
+    def __init__(
+        self,
+        df: Float[Array, "..."],
+        loc: Float[Array, "..."],
+        scale: Float[Array, "..."],
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.df, self.loc, self.scale = df, loc, scale
+        shape = jnp.broadcast_shapes(df.shape, loc.shape, scale.shape)
+        super().__init__(batch_shape=shape, validate_args=validate_args)
+
+    def sample(
+        self, key: Key[Array, ""] | None, sample_shape: tuple[int, ...] = ()
+    ) -> Float[Array, "..."]:
+        """Draw by Bailey's formula."""
+        assert key is not None
+        shape = self.shape(sample_shape)
+        df, loc, scale = (jnp.broadcast_to(a, shape) for a in (self.df, self.loc, self.scale))
+        return loc + scale * standard_student_t(key, df, shape)
+
+    def log_prob(
+        self, value: Float[Array, "..."], intermediates: None = None
+    ) -> Float[Array, "..."]:
+        """Log-density at `value`."""
+        t = (value - self.loc) / self.scale
+        return student_t_log_prob(t, self.df) - jnp.log(self.scale)
+
+    @property
+    def mean(self) -> Float[Array, "..."]:
+        """The location."""
+        return jnp.broadcast_to(self.loc, self.batch_shape)
+
+    @property
+    def variance(self) -> Float[Array, "..."]:
+        """`scale^2 df / (df - 2)`."""
+        return jnp.broadcast_to(self.scale**2 * self.df / (self.df - 2), self.batch_shape)
+
+
+class PointMasses(dist.Distribution):
+    """Numbers that can take a few values each, in NumPyro's vocabulary.
+
+    Args:
+        logits: one for each value, along the first axis.
+        values: broadcast against `logits`. Of equal ones the first counts, so that what takes
+            fewer values than others can be padded with its last, at no probability.
+    """
+
+    arg_constraints = {
+        "logits": constraints.independent(constraints.real, 1),
+        "values": constraints.independent(constraints.real, 1),
+    }
+    support = constraints.real  # pyright: ignore[reportAssignmentType]
+    pytree_data_fields = ("logits", "values")
+
+    def __init__(
+        self,
+        logits: Float[Array, "C ..."],
+        values: Float[Array, "C ..."],
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.logits, self.values = logits, values
+        super().__init__(batch_shape=logits.shape[1:], validate_args=validate_args)
+
+    @property
+    def log_probabilities(self) -> Float[Array, "C ..."]:
+        """Of the values, along the first axis."""
+        return jax.nn.log_softmax(self.logits, axis=0)
+
+    def sample(
+        self, key: Key[Array, ""] | None, sample_shape: tuple[int, ...] = ()
+    ) -> Float[Array, "..."]:
+        """One of the values."""
+        assert key is not None
+        shape = (*sample_shape, *self.batch_shape)
+        chosen = jax.random.categorical(key, self.logits, axis=0, shape=shape)
+        values = jnp.broadcast_to(self.values, self.logits.shape)
+        return jnp.sum(jnp.where(self._hit(chosen), _lifted(values, len(shape)), 0.0), axis=0)
+
+    def log_prob(
+        self, value: Float[Array, "..."], intermediates: None = None
+    ) -> Float[Array, "..."]:
+        """Log-probability of the value that is nearest to a number."""
+        chosen = jnp.argmin(jnp.abs(_lifted(self.values, value.ndim) - value[None]), axis=0)
+        table = _lifted(self.log_probabilities, max(value.ndim, len(self.batch_shape)))
+        return jnp.sum(jnp.where(self._hit(chosen), table, 0.0), axis=0)
+
+    @property
+    def mean(self) -> Float[Array, "..."]:
+        """The sum of the values, each times its probability."""
+        return jnp.sum(jnp.exp(self.log_probabilities) * self.values, axis=0)
+
+    @property
+    def variance(self) -> Float[Array, "..."]:
+        """Around the mean."""
+        probability = jnp.exp(self.log_probabilities)
+        return jnp.sum(probability * (self.values - self.mean[None]) ** 2, axis=0)
+
+    def _hit(self, chosen: Int[Array, "..."]) -> Bool[Array, "C ..."]:
+        """Which of the values is chosen."""
+        return chosen[None] == jnp.arange(len(self.logits)).reshape(-1, *(1,) * chosen.ndim)
+
+
+def _lifted(a: Float[Array, "C ..."], n_axes: int) -> Float[Array, "C ..."]:
+    """With so many axes behind the first: new ones come right behind it."""
+    return a.reshape(len(a), *(1,) * (n_axes + 1 - a.ndim), *a.shape[1:])

@@ -1,0 +1,273 @@
+"""Distributions q(z | x_obs) over the latent variables of a batch of rows.
+
+A proposal is a value: its parameters are arrays with the rows first, so that
+`jax.lax.stop_gradient` of a proposal is the proposal with fixed parameters. The gradient
+estimators rest on that.
+"""
+
+import abc
+import math
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flowjax.distributions import Transformed
+from jaxtyping import Array, Float, Key
+from paramax import unwrap
+
+from miwae._numerics import features_first, features_last
+from miwae.errors import SettingsError
+from miwae.kernels import normal, solve_lower, split_key, standard_student_t, student_t_log_prob
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class AbstractProposal(eqx.Module):
+    """A reparametrised distribution for each of B rows.
+
+    `sample` must be a differentiable function of the parameters for a fixed key. It takes a single
+    key for the batch, or one for each row: the samples of a row then depend on its own key only.
+
+    A proposal is `stratified` if sample k comes from a fixed part of the distribution. The mean
+    over all K samples is then an unbiased estimate, a single sample is not.
+    """
+
+    stratified: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """K draws for each row."""
+
+    @abc.abstractmethod
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Log-density of each latent sample under its row's distribution."""
+
+    def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
+        """What is subtracted from `log_prob` of K draws before importance weights divide by it.
+
+        Zero for independent draws. In a stratified proposal sample k comes from one part of the
+        distribution: the logarithm of that part's probability over its share of the K samples.
+        """
+        return jnp.zeros((n_samples, 1))
+
+    def of_rows(self, rows: slice) -> "AbstractProposal":
+        """The proposal of some rows; override it where rows share arrays."""
+        return jax.tree.map(lambda a: a[rows] if eqx.is_array(a) else a, self)
+
+
+class NormalProposal(AbstractProposal):
+    """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
+
+    loc: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """Location plus scale times standard normals."""
+        loc, scale = features_first(self.loc), features_first(self.scale)
+        eps = normal(key, (loc.shape[0], n_samples, loc.shape[1]))
+        return features_last(loc[:, None] + scale[:, None] * eps)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Sum over the dimensions."""
+        loc, scale = features_first(self.loc)[:, None], features_first(self.scale)[:, None]
+        eps = (features_first(z) - loc) / scale
+        return jnp.sum(-0.5 * (eps * eps + LOG_2PI) - jnp.log(scale), axis=0)
+
+
+class StudentTProposal(AbstractProposal):
+    """Independent Student-t distributions, as in the paper's section 4.2."""
+
+    loc: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+    df: Float[Array, "B L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """Location plus scale times standard Student-t draws."""
+        loc, scale, df = map(features_first, (self.loc, self.scale, self.df))
+        shape = (loc.shape[0], n_samples, loc.shape[1])
+        eps = standard_student_t(key, df[:, None], shape)
+        return features_last(loc[:, None] + scale[:, None] * eps)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Sum over the dimensions."""
+        loc, scale, df = (features_first(a)[:, None] for a in (self.loc, self.scale, self.df))
+        t = (features_first(z) - loc) / scale
+        return jnp.sum(student_t_log_prob(t, df) - jnp.log(scale), axis=0)
+
+
+def _standard_normal(
+    key: Key[Array, "..."], n_samples: int, like: Float[Array, "B L"]
+) -> Float[Array, "K B L"]:
+    shape = (like.shape[1], n_samples, like.shape[0])
+    return features_last(normal(key, shape))
+
+
+def _matrices_last(matrices: Float[Array, "B L L"]) -> Float[Array, "L L B"]:
+    return jnp.moveaxis(matrices, 0, -1)
+
+
+def _whiten(
+    tril: Float[Array, "B L L"], centred: Float[Array, "K B L"]
+) -> tuple[Float[Array, "K B L"], Float[Array, " B"]]:
+    """`T^-1 (z - mu)` and `log |T|`."""
+    eps = solve_lower(_matrices_last(tril), features_first(centred))
+    log_det = jnp.sum(jnp.log(jnp.diagonal(tril, axis1=-2, axis2=-1)), axis=-1)
+    return features_last(eps), log_det
+
+
+class FullNormalProposal(AbstractProposal):
+    """Normal with full covariance `T T'`, T lower triangular."""
+
+    loc: Float[Array, "B L"]
+    tril: Float[Array, "B L L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """`mu + T eps`."""
+        eps = _standard_normal(key, n_samples, self.loc)
+        return self.loc[None] + jnp.einsum("blm,kbm->kbl", self.tril, eps)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """By forward substitution."""
+        eps, log_det = _whiten(self.tril, z - self.loc[None])
+        return -0.5 * jnp.sum(eps * eps + LOG_2PI, axis=-1) - log_det[None]
+
+
+class FullStudentTProposal(AbstractProposal):
+    """Multivariate Student-t with full scale `T T'` and one degree of freedom per row."""
+
+    loc: Float[Array, "B L"]
+    tril: Float[Array, "B L L"]
+    df: Float[Array, " B"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """A normal over the root of a gamma variable, with implicit gradients in `df`."""
+        key_eps, key_g = split_key(key, 2)
+        eps = _standard_normal(key_eps, n_samples, self.loc)
+        half = self.df / 2
+        if key_g.ndim == 0:
+            gamma = jax.random.gamma(key_g, half[None], (n_samples, *half.shape))
+        else:
+            one = lambda own, a: jax.random.gamma(own, a, (n_samples,))  # noqa: E731
+            gamma = jax.vmap(one, out_axes=1)(key_g, half)
+        scaled = eps / jnp.sqrt(gamma / half[None])[..., None]
+        return self.loc[None] + jnp.einsum("blm,kbm->kbl", self.tril, scaled)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """The multivariate t density."""
+        n_latent = z.shape[-1]
+        eps, log_det = _whiten(self.tril, z - self.loc[None])
+        df = self.df[None]
+        constant = (
+            jax.lax.lgamma((df + n_latent) / 2)
+            - jax.lax.lgamma(df / 2)
+            - 0.5 * n_latent * jnp.log(df * math.pi)
+        )
+        squared = jnp.sum(eps * eps, axis=-1)
+        return constant - 0.5 * (df + n_latent) * jnp.log1p(squared / df) - log_det[None]
+
+
+class MixtureProposal(AbstractProposal):
+    """A mixture with stratified sampling: each component gives as many samples, or one more.
+
+    The weight of a sample from component c is multiplied by its share pi_c over K_c/K, so that the
+    mean of the weights stays an unbiased estimate of p(x_obs), and the shares can be learned
+    although the choice of a component has no gradient (Morningstar et al., 2021).
+    """
+
+    stratified: ClassVar[bool] = True
+
+    components: tuple[AbstractProposal, ...]
+    log_shares: Float[Array, "B C"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """The draws of the components in turn: 0, 1, ..., C - 1, 0, 1, ..."""
+        count = len(self.components)
+        if n_samples < count:
+            raise SettingsError(
+                f"a mixture of {count} components needs as many samples, not {n_samples}"
+            )
+        keys = split_key(key, count)
+        rounds = -(-n_samples // count)
+        draws = [
+            component.sample(k, rounds) for component, k in zip(self.components, keys, strict=True)
+        ]
+        return jnp.stack(draws, axis=1).reshape(-1, *draws[0].shape[1:])[:n_samples]
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """The density of the mixture."""
+        terms = jnp.stack([component.log_prob(z) for component in self.components])
+        return jax.nn.logsumexp(terms + self.log_shares.T[:, None, :], axis=0)
+
+    def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
+        """`log(pi_c K / K_c)` for the component c of each draw, which has K_c of the K."""
+        component = np.arange(n_samples) % len(self.components)
+        log_given = np.log(np.bincount(component) / n_samples).astype(np.float32)
+        return self.log_shares.T[component] - log_given[component][:, None]
+
+    def of_rows(self, rows: slice) -> "MixtureProposal":
+        """Of each component."""
+        components = tuple(component.of_rows(rows) for component in self.components)
+        return MixtureProposal(components, self.log_shares[rows])
+
+
+class FlowProposal(AbstractProposal):
+    """Location and scale of a normalising flow whose shape depends on a context."""
+
+    flow: Transformed  # on standard normals, with a condition
+    loc: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+    context: Float[Array, "B Q"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """Standard normals through the flow, moved and scaled."""
+        eps = _standard_normal(key, n_samples, self.loc)
+        transform = jax.vmap(jax.vmap(unwrap(self.flow).bijection.transform), in_axes=(0, None))
+        return self.loc[None] + self.scale[None] * transform(eps, self.context)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """Through the inverse of the flow."""
+        eps = (z - self.loc[None]) / self.scale[None]
+        inner = self.flow.log_prob(eps, condition=self.context[None])
+        return inner - jnp.sum(jnp.log(self.scale), axis=-1)[None]
+
+    def of_rows(self, rows: slice) -> "FlowProposal":
+        """All rows share the flow."""
+        return FlowProposal(self.flow, self.loc[rows], self.scale[rows], self.context[rows])
+
+
+class LinearProposal(AbstractProposal):
+    """`z = centre + C^-T (delta + scale * eps)` with independent Student-t `eps`.
+
+    C is the Cholesky factor of a posterior precision: with delta 0 and scale 1 the draws have (but
+    for their tails) the posterior of the linear-Gaussian core.
+    """
+
+    centre: Float[Array, "B L"]
+    cholesky: Float[Array, "B L L"]
+    inverse: Float[Array, "B L L"]  # of the factor
+    delta: Float[Array, "B L"]
+    scale: Float[Array, "B L"]
+    df: Float[Array, "B L"]
+
+    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+        """`C^-T` times shifted and scaled Student-t draws."""
+        inner = StudentTProposal(self.delta, self.scale, self.df).sample(key, n_samples)
+        return self.centre[None] + _transposed_product(self.inverse, inner)
+
+    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+        """The density of `C' (z - centre)` plus `log |C|`."""
+        inner = _transposed_product(self.cholesky, z - self.centre[None])
+        log_det = jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
+        return StudentTProposal(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]
+
+
+def _transposed_product(
+    matrices: Float[Array, "B L L"], vectors: Float[Array, "K B L"]
+) -> Float[Array, "K B L"]:
+    """`M' v` for each row's matrix and its K vectors.
+
+    As products of matrices: a sum over products of numbers took a quarter of a training step.
+    """
+    return jnp.einsum("blm,kbl->kbm", matrices, vectors)

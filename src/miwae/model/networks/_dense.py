@@ -1,0 +1,136 @@
+"""Dense networks."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from miwae._numerics import features_first, features_last
+from miwae.errors import SettingsError
+
+
+# Initial weights come from NumPy: JAX would compile a program for each shape, a second or two for
+# a network.
+def _glorot(rng: np.random.Generator, n_out: int, n_in: int) -> np.ndarray:
+    """Uniform, of variance 2 / (n_in + n_out): Glorot & Bengio (2010)."""
+    limit = np.sqrt(6 / (n_in + n_out))
+    return rng.uniform(-limit, limit, (n_out, n_in))
+
+
+def _he(rng: np.random.Generator, n_out: int, n_in: int) -> np.ndarray:
+    """Normal, of variance 2 / n_in: He et al. (2015)."""
+    return rng.normal(0.0, np.sqrt(2 / n_in), (n_out, n_in))
+
+
+# Name: (function, initialiser): Glorot where the activation is odd, He where it is one-sided, as
+# in the paper's section 4.
+ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., np.ndarray]]] = {
+    "tanh": (jnp.tanh, _glorot),
+    "relu": (jax.nn.relu, _he),
+    "silu": (jax.nn.silu, _he),
+}
+
+
+def require_activation(name: str) -> None:
+    """One of the names above."""
+    if name not in ACTIVATIONS:
+        raise SettingsError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {name!r}")
+
+
+class DenseLayer(eqx.Module):
+    """`weight @ a + bias`, features first: (n_in, ...) to (n_out, ...)."""
+
+    weight: Float[Array, "n_out n_in"]
+    bias: Float[Array, " n_out"]
+
+    def __call__(self, a: Float[Array, "n_in ..."]) -> Float[Array, "n_out ..."]:
+        """Apply the layer."""
+        bias = self.bias.reshape(-1, *[1] * (a.ndim - 1))
+        return jnp.tensordot(self.weight, a, axes=1) + bias
+
+
+def dense_layer(
+    rng: np.random.Generator, n_in: int, n_out: int, activation: str, *, zero: bool = False
+) -> DenseLayer:
+    """A layer with the initial weights that go with an activation, or with zeros."""
+    weight = np.zeros((n_out, n_in)) if zero else ACTIVATIONS[activation][1](rng, n_out, n_in)
+    single = lambda a: jnp.asarray(a.astype(np.float32))  # noqa: E731
+    return DenseLayer(single(weight), single(np.zeros(n_out)))
+
+
+class Dense(eqx.Module):
+    """A multi-layer perceptron on the last axis: (..., n_in) to (..., n_out).
+
+    Args:
+        n_in: number of inputs.
+        n_out: number of outputs.
+        n_hidden: units per hidden layer.
+        n_layers: number of hidden layers; 0 gives an affine map.
+        activation: "tanh", "relu" or "silu"; the initialisation follows from it.
+        residual: add the input of each hidden layer but the first to its output.
+        zero_last: start with a last layer of zeros, so that the network starts as zero.
+        key: for the initial weights.
+
+    Example:
+        >>> net = Dense(3, 2, n_hidden=8, n_layers=2, key=jax.random.key(0))
+        >>> net(jnp.ones((5, 4, 3))).shape
+        (5, 4, 2)
+    """
+
+    decays_weights: ClassVar[bool] = True  # its matrices decay if the optimizer is "adamw"
+
+    layers: tuple[DenseLayer, ...]
+    activation: str = eqx.field(static=True)
+    residual: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        *,
+        n_hidden: int = 128,
+        n_layers: int = 3,
+        activation: str = "tanh",
+        residual: bool = False,
+        zero_last: bool = False,
+        key: Key[Array, ""],
+    ) -> None:
+        require_activation(activation)
+        widths = [n_in, *[n_hidden] * n_layers, n_out]
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        layers = [
+            dense_layer(rng, a, b, activation)
+            for a, b in zip(widths[:-2], widths[1:-1], strict=True)
+        ]
+        # The last layer has no activation behind it: Glorot's variance.
+        layers.append(dense_layer(rng, widths[-2], n_out, "tanh", zero=zero_last))
+        self.layers = tuple(layers)
+        self.activation = activation
+        self.residual = residual
+
+    def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
+        """Apply the network."""
+        function = ACTIVATIONS[self.activation][0]
+        # One long last axis of all samples of all rows: the loops over it are vectorised best.
+        h = features_first(a).reshape(a.shape[-1], -1)
+        for i, layer in enumerate(self.layers[:-1]):
+            out = function(layer(h))
+            h = h + out if self.residual and i > 0 else out
+        # What comes back to the last layer is computed once, not once for each use of it.
+        out = jax.lax.optimization_barrier(self.layers[-1](h))
+        return features_last(out.reshape(-1, *a.shape[:-1]))
+
+
+class LinearResidual(eqx.Module):
+    """An affine map plus a network: `A a + b + f(a)`."""
+
+    linear: DenseLayer
+    network: Dense
+
+    def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
+        """Apply both and add."""
+        return features_last(self.linear(features_first(a))) + self.network(a)

@@ -1,0 +1,180 @@
+"""What an observation model p(x | z) has to offer."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+from numpyro.distributions import Distribution
+
+from miwae._numerics import features_first, features_last, masked_sum
+
+
+class Linearisation(eqx.Module):
+    """The affine map `eta = slope @ u + offset` from predicted inputs to parameters.
+
+    The linear-Gaussian core predicts `embed(x)` by `u = W z + mu`; this map turns that prediction
+    into parameters of the observation model, exactly for Gaussian locations and to first order
+    elsewhere.
+    """
+
+    slope: Float[Array, "P E"]
+    offset: Float[Array, " P"]
+
+
+class AbstractObservation(eqx.Module):
+    """The paper's Phi(x | eta): a family over rows, given parameters from the decoder.
+
+    To write a new one, subclass this (or `AbstractFactorized`, when the features are independent
+    given z) and implement what is abstract. Values are stored as floats, categories as 0.0, 1.0,
+    ...; rows come with the indicator of what was observed, and nothing may read a missing cell.
+    Three views of a row matter:
+
+    - `x`, D features, as the data have them;
+    - `embed(x)`, E inputs, as networks and the linear core want them (one-hot, logarithms);
+    - the S statistics whose conditional mean is the single imputation: x itself for numbers,
+      indicators for categories. `point` turns their mean back into features.
+    """
+
+    n_features: eqx.AbstractVar[int]
+
+    @property
+    @abc.abstractmethod
+    def n_parameters(self) -> int:
+        """P, the width of the decoder's output."""
+
+    @property
+    @abc.abstractmethod
+    def n_inputs(self) -> int:
+        """E, the width of `embed`."""
+
+    @property
+    @abc.abstractmethod
+    def n_statistics(self) -> int:
+        """S, the width of `mean`."""
+
+    @abc.abstractmethod
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """True where a value is possible under the model."""
+
+    @abc.abstractmethod
+    def embed(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
+        """The inputs of a row and which of them were observed.
+
+        What is returned for missing inputs is whatever the missing cells hold, NaN included: a
+        fill function decides what the encoder sees there.
+        """
+
+    @abc.abstractmethod
+    def statistics(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
+        """The statistics of a row and which of them were observed."""
+
+    @abc.abstractmethod
+    def log_prob(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B"]:
+        """`log p(x_obs | z)`: the density of the observed cells only."""
+
+    @abc.abstractmethod
+    def mean(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B S"]:
+        """`E[statistics | x_obs, z]` in closed form; meaningful where a cell is missing."""
+
+    @abc.abstractmethod
+    def sample(
+        self,
+        eta: Float[Array, "K B P"],
+        x: Float[Array, "B D"],
+        observed: Bool[Array, "B D"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "K B D"]:
+        """A draw from `p(x_mis | x_obs, z)`; meaningful where a cell is missing."""
+
+    @abc.abstractmethod
+    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+        """The single imputation that follows from the mean of the statistics."""
+
+    @abc.abstractmethod
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """Parameters whose mean follows a linear predictor near `mean`, with variance `noise`."""
+
+
+class AbstractFactorized(AbstractObservation):
+    """Numbers, independent given z, each with the same family of univariate distributions.
+
+    The parameters of a row are laid out in `blocks` of D: first all locations, then all scales,
+    and so on. A subclass says what the distribution is, given those blocks with the features
+    first.
+    """
+
+    blocks: eqx.AbstractVar[int]
+    interior: eqx.AbstractClassVar[float]  # a value inside the support, put into missing cells
+
+    @abc.abstractmethod
+    def distribution(self, eta: Float[Array, "P K B"]) -> Distribution:
+        """The distribution of the cells, with batch shape (D, K, B)."""
+
+    @abc.abstractmethod
+    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
+        """The scale on which networks see a value."""
+
+    @property
+    def n_parameters(self) -> int:
+        """A few per feature."""
+        return self.blocks * self.n_features
+
+    @property
+    def n_inputs(self) -> int:
+        """One per feature."""
+        return self.n_features
+
+    @property
+    def n_statistics(self) -> int:
+        """One per feature."""
+        return self.n_features
+
+    def embed(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
+        """The values, on the scale of `to_input`."""
+        return self.to_input(x), observed
+
+    def statistics(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
+        """The values themselves."""
+        return x, observed
+
+    def log_prob(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B"]:
+        """Sum of the log-densities of the observed cells."""
+        safe = features_first(jnp.where(observed, x, self.interior))[:, None, :]
+        cells = jnp.asarray(self.distribution(features_first(eta)).log_prob(safe))
+        return masked_sum(cells, features_first(observed)[:, None, :], axis=0)
+
+    def mean(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B S"]:
+        """The mean of each cell: given z, the observed cells tell nothing more."""
+        return features_last(self.distribution(features_first(eta)).mean)
+
+    def sample(
+        self,
+        eta: Float[Array, "K B P"],
+        x: Float[Array, "B D"],
+        observed: Bool[Array, "B D"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "K B D"]:
+        """An independent draw for each cell."""
+        draw = self.distribution(features_first(eta)).sample(key)
+        return features_last(jnp.asarray(draw, dtype=eta.dtype))
+
+    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+        """The mean itself."""
+        return mean

@@ -1,0 +1,391 @@
+"""Observation models of counts, numbers with few values, binary, categorical, ordinal features."""
+
+import abc
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+from numpyro import distributions as dist
+
+from miwae._numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
+from miwae.errors import SettingsError
+from miwae.model._distributions import PointMasses
+from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
+
+# Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
+RARE = 0.02
+
+# The rate of a count is exp(eta); beyond these limits a float and its gradient overflow.
+LOG_RATE_LIMIT = 20.0
+
+# Probability that a number with few values is drawn from its marginal distribution, whatever z is.
+# The logits are linear in z at first: without this, one cell of an unusual row could cost as much
+# as a thousand others.
+SLIP = 1e-3
+
+IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
+
+
+def _logit_slope(p: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The derivative of the logit at `p`."""
+    return 1 / (p * (1 - p))
+
+
+class Bernoulli(AbstractFactorized):
+    """Independent binary features, 0.0 or 1.0; parameters: logits."""
+
+    n_features: int = eqx.field(static=True)
+    blocks: ClassVar[int] = 1
+    interior: ClassVar[float] = 0.0
+
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """Zero and one."""
+        return (x == 0) | (x == 1)
+
+    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
+        """The value itself."""
+        return x
+
+    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
+        """Bernoulli by logits."""
+        return dist.BernoulliLogits(eta)
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """The logit, to first order at the marginal frequency."""
+        p = jnp.clip(mean, RARE, 1 - RARE)
+        slope = _logit_slope(p)
+        return Linearisation(jnp.diag(slope), jax.scipy.special.logit(p) - slope * p)
+
+
+class Count(AbstractFactorized):
+    """Independent negative binomial counts; parameters: log rates, raw concentrations.
+
+    The variance is `rate + rate^2 / concentration`: Poisson in the limit, as overdispersed as
+    needed.
+    """
+
+    n_features: int = eqx.field(static=True)
+    concentration_floor: float = eqx.field(static=True, default=0.05)
+    blocks: ClassVar[int] = 2
+    interior: ClassVar[float] = 0.0
+
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """Whole numbers from zero on."""
+        return (x >= 0) & (x == jnp.round(x)) & jnp.isfinite(x)
+
+    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
+        """`log(1 + x)`."""
+        return jnp.log1p(x)
+
+    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
+        """Negative binomial by its mean."""
+        log_rate, raw = jnp.split(eta, 2)
+        rate = jnp.exp(jnp.clip(log_rate, -LOG_RATE_LIMIT, LOG_RATE_LIMIT))
+        return dist.NegativeBinomial2(rate, self.concentration_floor + jax.nn.softplus(raw))
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """The log rate, to first order in `log(1 + x)` at its mean."""
+        n = mean.shape[0]
+        rate = jnp.maximum(jnp.expm1(mean), 0.1)
+        slope = (1 + rate) / rate  # d log(rate) / d log(1 + rate)
+        offset = jnp.log(rate) - slope * jnp.log1p(rate)
+        concentration = softplus_inverse(jnp.ones(n))
+        return Linearisation(
+            jnp.concatenate([jnp.diag(slope), jnp.zeros((n, n))]),
+            jnp.concatenate([offset, concentration]),
+        )
+
+
+class Points(AbstractFactorized):
+    """Independent numbers that take a few values each; parameters: logits, C blocks of D.
+
+    They are numbers: networks see them as such, and the single imputation is their mean, which
+    need not be one of the values. Draws are. The density of a number between the values is that
+    of the nearest. With the probability `SLIP` a value comes from the shares, not from the logits.
+
+    Example:
+        >>> scale = Points.of([{-1.0: 0.25, 0.0: 0.5, 1.0: 0.25}])
+        >>> scale.n_features, scale.n_parameters
+        (1, 3)
+    """
+
+    # Neither is trained; they are arrays so that one program serves all columns of these sizes.
+    values: Float[Array, "C D"]
+    shares: Float[Array, "C D"]  # of the observed cells; 0 for what pads a column with fewer
+    interior: ClassVar[float] = 0.0
+
+    @classmethod
+    def of(cls, points: Sequence[Mapping[float, float]]) -> "Points":
+        """Of the shares of each feature's values, by value in increasing order."""
+        if not points or min(map(len, points)) < 2:
+            raise SettingsError("each feature of `Points` needs two values or more")
+        most = max(map(len, points))
+        values = [[*own, *[max(own)] * (most - len(own))] for own in points]
+        shares = [[*own.values(), *[0.0] * (most - len(own))] for own in points]
+        single = lambda table: jnp.asarray(np.array(table, dtype=np.float32).T)  # noqa: E731
+        # Equinox lets properties stand for abstract fields; a type checker misses them here.
+        return cls(values=single(values), shares=single(shares))  # pyright: ignore
+
+    @property
+    def n_features(self) -> int:
+        """One per column of `values`."""
+        return self.values.shape[1]
+
+    @property
+    def blocks(self) -> int:
+        """C, the largest number of values of a feature."""
+        return self.values.shape[0]
+
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """All real numbers: those between the values count as the nearest."""
+        return jnp.isfinite(x)
+
+    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
+        """The value itself."""
+        return x
+
+    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
+        """Point masses at the values, by logits."""
+        values = jax.lax.stop_gradient(self.values)[:, :, None, None]
+        shares = jax.lax.stop_gradient(self.shares)[:, :, None, None]
+        logits = eta.reshape(self.blocks, self.n_features, *eta.shape[1:])
+        own = jax.nn.log_softmax(jnp.where(shares > 0, logits, IMPOSSIBLE), axis=0)
+        others = jnp.where(
+            shares > 0, jnp.log(SLIP * jnp.where(shares > 0, shares, 1.0)), IMPOSSIBLE
+        )
+        return PointMasses(jnp.logaddexp(own + math.log1p(-SLIP), others), values)
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """By Bayes' rule, as if a value v and its predictor u were jointly normal.
+
+        With v of variance V around u of variance V - noise, the density of u given v has the
+        logarithm `u v / noise - (1 - noise / V) v^2 / (2 noise)` and what does not depend on v;
+        the shares are the prior. Without a relation (noise = V) it tilts them, so that their mean
+        follows u to first order; with a close one, the nearest value is all but certain.
+        """
+        shares = jnp.where(self.shares > 0, jnp.maximum(self.shares, RARE), 0.0)
+        shares = shares / shares.sum(axis=0)[None]
+        centre = jnp.sum(shares * self.values, axis=0)
+        v = self.values - centre[None]
+        variance = jnp.sum(shares * v**2, axis=0)
+        noise = jnp.clip(noise, RARE * variance, variance)
+        slope = v / noise[None]
+        bend = 0.5 * (1 / noise - 1 / variance)[None] * v**2
+        offset = jnp.log(jnp.where(shares > 0, shares, 1.0)) - bend - slope * centre[None]
+        diagonals = slope[:, :, None] * jnp.eye(self.n_features)[None]
+        return Linearisation(diagonals.reshape(-1, self.n_features), offset.reshape(-1))
+
+
+class AbstractCoded(AbstractObservation):
+    """Features with finitely many values, stored as codes 0.0, 1.0, ..., independent given z.
+
+    `sizes` has the number of values of each feature. Columns with fewer than the most are padded
+    with impossible values: put columns of very different sizes into parts of their own.
+    """
+
+    sizes: eqx.AbstractVar[tuple[int, ...]]
+
+    @abc.abstractmethod
+    def log_probabilities(self, eta: Float[Array, "P K B"]) -> Float[Array, "C D K B"]:
+        """Log-probability of each code."""
+
+    @abc.abstractmethod
+    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
+        """The inputs and statistics of codes, laid out in blocks of D."""
+
+    @property
+    def most(self) -> int:
+        """C, the largest number of values of a feature."""
+        return max(self.sizes)
+
+    def possible(self) -> Bool[np.ndarray, "C D"]:
+        """True where a code exists in a column."""
+        return np.arange(self.most)[:, None] < np.array(self.sizes)[None, :]
+
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """The codes of each column."""
+        return (x >= 0) & (x < jnp.array(self.sizes)[None, :]) & (x == jnp.round(x))
+
+    def embed(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
+        """Indicators of the codes."""
+        inputs = self.indicators(x)
+        return inputs, jnp.tile(observed, (1, inputs.shape[-1] // x.shape[-1]))
+
+    def statistics(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
+        """Indicators of the codes."""
+        return self.embed(x, observed)
+
+    def log_prob(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B"]:
+        """Sum of the log-probabilities of the observed codes."""
+        codes = features_first(jnp.where(observed, x, 0.0))[None, :, None, :]
+        values = jnp.arange(self.most, dtype=x.dtype)[:, None, None, None]
+        table = self.log_probabilities(features_first(eta))
+        cells = jnp.sum(jnp.where(codes == values, table, 0.0), axis=0)
+        return masked_sum(cells, features_first(observed)[:, None, :], axis=0)
+
+    def sample(
+        self,
+        eta: Float[Array, "K B P"],
+        x: Float[Array, "B D"],
+        observed: Bool[Array, "B D"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "K B D"]:
+        """An independent code for each cell."""
+        table = self.log_probabilities(features_first(eta))
+        return features_last(jax.random.categorical(key, table, axis=0).astype(eta.dtype))
+
+
+def _checked_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    if not sizes or min(sizes) < 2:
+        raise SettingsError(f"each coded feature needs two values or more, not sizes {sizes}")
+    return tuple(sizes)
+
+
+class Categorical(AbstractCoded):
+    """Independent categorical features; parameters: logits, C blocks of D.
+
+    The statistics are one-hot indicators: their conditional mean is the posterior probability of
+    each category, and the single imputation is the most probable one.
+    """
+
+    sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
+
+    @property
+    def n_features(self) -> int:
+        """One per entry of `sizes`."""
+        return len(self.sizes)
+
+    @property
+    def n_parameters(self) -> int:
+        """A logit for each category of each feature."""
+        return self.most * self.n_features
+
+    @property
+    def n_inputs(self) -> int:
+        """One-hot."""
+        return self.most * self.n_features
+
+    @property
+    def n_statistics(self) -> int:
+        """One-hot."""
+        return self.most * self.n_features
+
+    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
+        """One-hot."""
+        hot = codes[:, None, :] == jnp.arange(self.most, dtype=codes.dtype)[None, :, None]
+        return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
+
+    def log_probabilities(self, eta: Float[Array, "P K B"]) -> Float[Array, "C D K B"]:
+        """Softmax over the categories that exist."""
+        logits = eta.reshape(self.most, self.n_features, *eta.shape[1:])
+        logits = jnp.where(self.possible()[:, :, None, None], logits, IMPOSSIBLE)
+        return jax.nn.log_softmax(logits, axis=0)
+
+    def mean(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B S"]:
+        """Probabilities."""
+        table = jnp.exp(self.log_probabilities(features_first(eta)))
+        return features_last(table.reshape(-1, *table.shape[2:]))
+
+    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+        """The most probable category."""
+        table = mean.reshape(mean.shape[0], self.most, self.n_features)
+        return jnp.argmax(table, axis=1).astype(mean.dtype)
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """The log-probability, to first order at the marginal frequency."""
+        p = jnp.clip(mean, RARE, 1.0)
+        return Linearisation(jnp.diag(1 / p), jnp.log(p) - 1.0)
+
+
+class Ordinal(AbstractCoded):
+    """Independent ordinal features by cumulative logits; parameters: C - 1 blocks of D.
+
+    `P(x <= c) = sigmoid(t_c)` with `t_0` the first block and each further threshold higher by the
+    softplus of its block. The statistics are the indicators of `x > c` ("thermometer"): their
+    conditional mean is the survival function, and the single imputation is the posterior median.
+    """
+
+    sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
+
+    @property
+    def n_features(self) -> int:
+        """One per entry of `sizes`."""
+        return len(self.sizes)
+
+    @property
+    def n_parameters(self) -> int:
+        """A threshold between neighbouring values of each feature."""
+        return (self.most - 1) * self.n_features
+
+    @property
+    def n_inputs(self) -> int:
+        """An indicator for each threshold."""
+        return (self.most - 1) * self.n_features
+
+    @property
+    def n_statistics(self) -> int:
+        """An indicator for each threshold."""
+        return (self.most - 1) * self.n_features
+
+    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
+        """Thermometer."""
+        hot = codes[:, None, :] > jnp.arange(self.most - 1, dtype=codes.dtype)[None, :, None]
+        return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
+
+    def thresholds(self, eta: Float[Array, "P K B"]) -> Float[Array, "C1 D K B"]:
+        """The increasing `t_0, ..., t_{C-2}`."""
+        raw = eta.reshape(self.most - 1, self.n_features, *eta.shape[1:])
+        gaps = 1e-3 + jax.nn.softplus(raw[1:])
+        return jnp.cumsum(jnp.concatenate([raw[:1], gaps]), axis=0)
+
+    def log_probabilities(self, eta: Float[Array, "P K B"]) -> Float[Array, "C D K B"]:
+        """`log(sigmoid(t_c) - sigmoid(t_{c-1}))`, stable in both tails."""
+        t = self.thresholds(eta)
+        above = jnp.concatenate([jnp.zeros_like(t[:1]), jax.nn.log_sigmoid(-t)])
+        below = jnp.concatenate([jax.nn.log_sigmoid(t), jnp.zeros_like(t[:1])])
+        # sigmoid(b) - sigmoid(a) = sigmoid(b) sigmoid(-a) (1 - exp(a - b))
+        inner = log1mexp(t[1:] - t[:-1])
+        between = jnp.concatenate([jnp.zeros_like(t[:1]), inner, jnp.zeros_like(t[:1])])
+        last = (np.array(self.sizes) - 1)[None, :, None, None]
+        code = np.arange(self.most)[:, None, None, None]
+        table = jnp.where(code == last, above, above + below + between)
+        return jnp.where(self.possible()[:, :, None, None], table, IMPOSSIBLE)
+
+    def mean(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B S"]:
+        """`P(x > c)`."""
+        survival = jax.nn.sigmoid(-self.thresholds(features_first(eta)))
+        survival = jnp.where(self.possible()[1:, :, None, None], survival, 0.0)
+        return features_last(survival.reshape(-1, *survival.shape[2:]))
+
+    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+        """The median."""
+        survival = mean.reshape(mean.shape[0], self.most - 1, self.n_features)
+        return jnp.sum(survival > 0.5, axis=1).astype(mean.dtype)
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """Thresholds at the marginal frequencies, all shifted by the mean of the linear logits."""
+        d, m = self.n_features, self.most - 1
+        exists = self.possible()[1:]
+        p = jnp.clip(mean.reshape(m, d), RARE, 1 - RARE)
+        t = -jax.scipy.special.logit(p)
+        gaps = jnp.maximum(jnp.diff(t, axis=0), 0.05)
+        weight = jnp.where(exists, _logit_slope(p), 0.0) / exists.sum(0)[None]
+        shift = jnp.sum(weight * p, axis=0)
+        slope = jnp.zeros((m, d, m, d)).at[0, jnp.arange(d), :, jnp.arange(d)].set(-weight.T)
+        offset = jnp.concatenate([t[:1] + shift[None], softplus_inverse(gaps)])
+        return Linearisation(slope.reshape(m * d, m * d), offset.reshape(-1))

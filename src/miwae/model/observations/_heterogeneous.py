@@ -1,0 +1,160 @@
+"""Rows whose features are of several kinds."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from miwae.errors import SettingsError
+from miwae.model.observations._base import AbstractObservation, Linearisation
+
+
+class Part(eqx.Module):
+    """An observation model and the columns that it describes."""
+
+    observation: AbstractObservation
+    columns: tuple[int, ...] = eqx.field(static=True, converter=tuple)
+
+
+def _joined(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    values, seen = zip(*pairs, strict=True)
+    return jnp.concatenate(values, -1), jnp.concatenate(seen, -1)
+
+
+class Heterogeneous(AbstractObservation):
+    """Any mixture of kinds, independent of each other given z.
+
+    Parameters, inputs and statistics are those of the parts, one part after the other; features
+    keep the order of the columns.
+
+    Example:
+        >>> from miwae.model.observations import Categorical, Normal
+        >>> h = Heterogeneous((Part(Normal(2), (0, 2)), Part(Categorical((3,)), (1,))))
+        >>> h.n_features, h.n_parameters
+        (3, 7)
+    """
+
+    parts: tuple[Part, ...]
+
+    def __check_init__(self) -> None:
+        columns = sorted(column for part in self.parts for column in part.columns)
+        if columns != list(range(len(columns))):
+            raise SettingsError(f"the parts must cover each column once, but have {columns}")
+        for part in self.parts:
+            if part.observation.n_features != len(part.columns):
+                raise SettingsError(
+                    f"{type(part.observation).__name__} has {part.observation.n_features} "
+                    f"features, but was given the columns {part.columns}"
+                )
+
+    @property
+    def n_features(self) -> int:
+        """Of all parts."""
+        return sum(part.observation.n_features for part in self.parts)
+
+    @property
+    def n_parameters(self) -> int:
+        """Of all parts."""
+        return sum(part.observation.n_parameters for part in self.parts)
+
+    @property
+    def n_inputs(self) -> int:
+        """Of all parts."""
+        return sum(part.observation.n_inputs for part in self.parts)
+
+    @property
+    def n_statistics(self) -> int:
+        """Of all parts."""
+        return sum(part.observation.n_statistics for part in self.parts)
+
+    def _split(self, a: Array, widths: list[int]) -> list[Array]:
+        return jnp.split(a, list(itertools.accumulate(widths))[:-1], axis=-1)
+
+    def _parameters(self, eta: Float[Array, "K B P"]) -> list[Float[Array, "K B _"]]:
+        return self._split(eta, [part.observation.n_parameters for part in self.parts])
+
+    def _in_order(self, features: list[Array]) -> Array:
+        """Put the features of the parts back into the order of the columns."""
+        order = [column for part in self.parts for column in part.columns]
+        back = sorted(range(len(order)), key=order.__getitem__)
+        return jnp.concatenate(features, axis=-1)[..., jnp.array(back)]
+
+    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+        """By part."""
+        return self._in_order([p.observation.supports(x[:, p.columns]) for p in self.parts])
+
+    def embed(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
+        """By part."""
+        pairs = [
+            part.observation.embed(x[:, part.columns], observed[:, part.columns])
+            for part in self.parts
+        ]
+        return _joined(pairs)
+
+    def statistics(
+        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
+        """By part."""
+        pairs = [
+            part.observation.statistics(x[:, part.columns], observed[:, part.columns])
+            for part in self.parts
+        ]
+        return _joined(pairs)
+
+    def log_prob(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B"]:
+        """The sum over the parts."""
+        terms = [
+            part.observation.log_prob(own, x[:, part.columns], observed[:, part.columns])
+            for part, own in zip(self.parts, self._parameters(eta), strict=True)
+        ]
+        return jnp.sum(jnp.stack(terms), axis=0)
+
+    def mean(
+        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
+    ) -> Float[Array, "K B S"]:
+        """By part."""
+        means = [
+            part.observation.mean(own, x[:, part.columns], observed[:, part.columns])
+            for part, own in zip(self.parts, self._parameters(eta), strict=True)
+        ]
+        return jnp.concatenate(means, axis=-1)
+
+    def sample(
+        self,
+        eta: Float[Array, "K B P"],
+        x: Float[Array, "B D"],
+        observed: Bool[Array, "B D"],
+        key: Key[Array, ""],
+    ) -> Float[Array, "K B D"]:
+        """By part."""
+        keys = jax.random.split(key, len(self.parts))
+        draws = [
+            part.observation.sample(own, x[:, part.columns], observed[:, part.columns], k)
+            for part, own, k in zip(self.parts, self._parameters(eta), keys, strict=True)
+        ]
+        return self._in_order(draws)
+
+    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+        """By part."""
+        means = self._split(mean, [part.observation.n_statistics for part in self.parts])
+        return self._in_order(
+            [part.observation.point(own) for part, own in zip(self.parts, means, strict=True)]
+        )
+
+    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+        """Block-diagonal."""
+        widths = [part.observation.n_inputs for part in self.parts]
+        parts = [
+            part.observation.linearise(own_mean, own_noise)
+            for part, own_mean, own_noise in zip(
+                self.parts, self._split(mean, widths), self._split(noise, widths), strict=True
+            )
+        ]
+        slope = jax.scipy.linalg.block_diag(*[part.slope for part in parts])
+        return Linearisation(slope, jnp.concatenate([part.offset for part in parts]))

@@ -1,0 +1,293 @@
+"""Training on arrays, in three phases: prepare, train, finish."""
+
+import dataclasses
+import hashlib
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key
+
+from miwae._arrays import require_trainable
+from miwae._compilation import make_room_for_programs, program_of
+from miwae._threads import meanwhile
+from miwae.errors import FileFormatError
+from miwae.model import Autoencoder, check_data
+from miwae.training._checkpoint import load_checkpoint, save_checkpoint
+from miwae.training._guard import Guard
+from miwae.training._history import (
+    Callback,
+    Phase,
+    TrainingProgress,
+    TrainingRecord,
+    TrainingResult,
+    best_step,
+    record_of,
+    with_score,
+)
+from miwae.training._holdout import Evaluation, Seen, Values, evaluation_of
+from miwae.training._settings import TrainingSettings
+from miwae.training._state import TrainingState, initial_state
+from miwae.training._steps import Advanced, advance
+
+FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all observed cells
+FINISHING_CHUNKS = 10  # chunks of the last steps; time and progress are checked between them
+NOT_LEARNED = "the held-out cells were not learned from"
+
+
+class _Run(NamedTuple):
+    """What does not change during a run."""
+
+    settings: TrainingSettings
+    key: Key[Array, ""]
+    x: Values
+    observed: Seen
+    remaining: Seen  # the observed cells that are not held out
+    evaluation: Evaluation | None  # None if no cells are held out
+    checkpoint: Path | None
+    fingerprint: str  # identifies the data and the key; empty without a checkpoint
+    callback: Callback | None
+    elapsed: Callable[[], float]  # seconds of the run, those before an interruption included
+
+    def report(self, phase: Phase, step: int, n_steps: int, last: TrainingRecord | None) -> None:
+        if self.callback is not None:
+            self.callback(TrainingProgress(phase, step, n_steps, last))
+
+
+class _Moment(NamedTuple):
+    """What changes during a run, and what a checkpoint holds."""
+
+    state: TrainingState
+    guard: Guard
+    history: tuple[TrainingRecord, ...] = ()
+
+    @property
+    def last(self) -> TrainingRecord | None:
+        return self.history[-1] if self.history else None
+
+
+def fit(
+    autoencoder: Autoencoder,
+    x: object,
+    observed: object = None,
+    *,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    callback: Callback | None = None,
+    checkpoint: str | Path | None = None,
+    copies_of: Int[np.ndarray, " N"] | None = None,
+) -> TrainingResult:
+    """Train an autoencoder on incomplete rows.
+
+    Args:
+        autoencoder: with its initial weights.
+        x: rows; NaN where missing, unless `observed` is given.
+        observed: True where a cell was seen.
+        settings: of the run.
+        key: for held-out cells, minibatches and latent samples.
+        callback: called before compilation, after each evaluation, while the run finishes, and at
+            the end.
+        checkpoint: a file that is written after each evaluation. If it exists, the run continues
+            from it and ends as it would have without the interruption, bit for bit.
+        copies_of: for each row, which row it is a copy of, if some are: copies have the same cells
+            held out.
+
+    Returns:
+        The best state by held-out cells (or the last, if none are held out), trained on these
+        cells as well if `settings.finish` is positive, and the history.
+
+    Raises:
+        DataError: data that cannot be learned from.
+        DivergenceError: more rollbacks than allowed.
+        FileFormatError: a checkpoint of another run, or of more steps than allowed.
+    """
+    values, seen = check_data(autoencoder, x, observed)
+    require_trainable(seen)
+    path = None if checkpoint is None else Path(checkpoint)
+    run, start = _prepare(autoencoder, values, seen, settings, key, callback, path, copies_of)
+    moment, reason = _train(run, start)
+    return _finish(run, moment, reason)
+
+
+def refit_amortizer(
+    autoencoder: Autoencoder,
+    x: object,
+    observed: object = None,
+    *,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    callback: Callback | None = None,
+) -> TrainingResult:
+    """Train the amortizer on other rows; the generative model does not change.
+
+    Before the likelihood of a test set is estimated, its proposals should be as good as those of
+    the training set, or the estimate is too low (Cremer et al., 2018). `x` are the rows to be
+    scored; the other arguments are those of `fit`.
+    """
+    fixed = autoencoder.generative.prior.fixed(autoencoder.amortizer)
+    autoencoder = eqx.tree_at(lambda a: a.generative.prior, autoencoder, fixed)
+    settings = dataclasses.replace(settings, trained="amortizer")
+    return fit(autoencoder, x, observed, settings=settings, key=key, callback=callback)
+
+
+def _prepare(
+    autoencoder: Autoencoder,
+    x: Values,
+    observed: Seen,
+    settings: TrainingSettings,
+    key: Key[Array, ""],
+    callback: Callback | None,
+    checkpoint: Path | None,
+    copies_of: Int[np.ndarray, " N"] | None,
+) -> tuple[_Run, _Moment]:
+    """Hold cells out, and start from the initial state or from a checkpoint."""
+    make_room_for_programs()
+    key_state, key_hold, key_score = jax.random.split(key, 3)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
+    evaluation, remaining = evaluation_of(x, observed, settings, rng, key_score, copies_of)
+    guard = Guard(settings, settings.divergence * remaining.sum() / len(x))
+    start = _Moment(initial_state(autoencoder, settings, key_state, len(x)), guard)
+    fingerprint = "" if checkpoint is None else _fingerprint(x, observed, key)
+    if checkpoint is not None and checkpoint.exists():
+        start = _resumed(checkpoint, start, settings, fingerprint)
+    started = time.monotonic() - (start.last.seconds if start.last else 0.0)
+    elapsed = lambda: time.monotonic() - started  # noqa: E731
+    data = (x, observed, remaining, evaluation)
+    return _Run(settings, key, *data, checkpoint, fingerprint, callback, elapsed), start
+
+
+def _resumed(path: Path, start: _Moment, settings: TrainingSettings, fingerprint: str) -> _Moment:
+    """The state, guard and history of a checkpoint."""
+    state, (saved, memory) = load_checkpoint(path, start.state, settings, fingerprint)
+    if int(state.step) > settings.max_steps:
+        raise FileFormatError(
+            f"{path} is of step {int(state.step)}, beyond max_steps "
+            f"({settings.max_steps}): allow more steps, or use another file"
+        )
+    history = tuple(TrainingRecord(*record) for record in saved)
+    return _Moment(state, start.guard.resumed(memory), history)
+
+
+def _fingerprint(x: Values, observed: Seen, key: Key[Array, ""]) -> str:
+    """Identifies the observed cells and the key of a run."""
+    digest = hashlib.sha256(np.where(observed, x, 0.0).astype(np.float32).tobytes())
+    digest.update(observed.tobytes())
+    digest.update(np.asarray(jax.random.key_data(key)).tobytes())
+    return digest.hexdigest()
+
+
+def _train(run: _Run, moment: _Moment) -> tuple[_Moment, str]:
+    """Take steps and evaluate them in turn; return where the run stopped, and the reason."""
+    settings = run.settings
+    take_steps = _steps_on(run, run.remaining)
+    moment = _first_evaluation(run, moment, take_steps)
+    while (reason := _reason_to_stop(run, moment.state)) is None:
+        step = int(moment.state.step)
+        wanted = max(settings.evaluate_every, int(settings.evaluate_growth * step))
+        new = take_steps(moment.state, min(wanted, settings.max_steps - step))
+        state, guard, kept = moment.guard.check(moment.state, new)
+        moment = moment._replace(state=state, guard=guard)
+        if kept:
+            moment = _evaluated(run, moment, float(new.bound))
+            if run.checkpoint is not None:
+                memory = (moment.history, moment.guard.memory)
+                save_checkpoint(run.checkpoint, moment.state, settings, memory, run.fingerprint)
+            run.report("training", int(state.step), settings.max_steps, moment.last)
+    return moment, reason
+
+
+def _first_evaluation(
+    run: _Run, moment: _Moment, take_steps: Callable[[TrainingState, int], Advanced]
+) -> _Moment:
+    """Evaluate the initial model while the training program is compiled on another thread."""
+    run.report("compiling", int(moment.state.step), run.settings.max_steps, None)
+    compile_steps = lambda: take_steps(moment.state, 0)  # noqa: E731
+    with meanwhile(*([compile_steps] if _reason_to_stop(run, moment.state) is None else [])):
+        if run.evaluation is None or moment.history:
+            return moment
+        return _evaluated(run, moment, math.nan)
+
+
+def _steps_on(run: _Run, observed: Seen) -> Callable[[TrainingState, int], Advanced]:
+    """The function that takes steps on these cells of the run's rows."""
+    x, seen = jnp.asarray(run.x), jnp.asarray(observed)
+    program = _program_of(run.settings)
+    # A NumPy scalar goes to the device without a program of its own; an addition would need one.
+    return lambda state, n_steps: program(state, x, seen, jnp.asarray(np.int32(n_steps)))
+
+
+def _program_of(settings: TrainingSettings) -> Callable[..., Advanced]:
+    """The compiled training program, shared by runs that differ in `max_seconds` only."""
+    timeless = dataclasses.replace(settings, max_seconds=None)
+    program = program_of(advance, hasty=settings.hasty)
+    return lambda state, x, observed, n_steps: program(state, x, observed, timeless, n_steps)
+
+
+def _evaluated(run: _Run, moment: _Moment, bound: float) -> _Moment:
+    """Score the held-out cells, remember the best model, and add a record."""
+    score = None
+    if run.evaluation is not None:
+        score = run.evaluation.score(moment.state.result(run.settings), run.settings)
+    state = with_score(moment.state, score, run.settings)
+    record = record_of(state, bound, score, run.elapsed())
+    return moment._replace(state=state, history=(*moment.history, record))
+
+
+def _reason_to_stop(run: _Run, state: TrainingState) -> str | None:
+    settings, step = run.settings, int(state.step)
+    if step >= settings.max_steps:
+        return f"stopped after {step} steps, the most allowed"
+    # The last steps, on all observed cells, need their share of the time.
+    share = 1 / (1 + settings.finish) if run.evaluation else 1.0
+    if settings.max_seconds is not None and run.elapsed() >= share * settings.max_seconds:
+        return f"stopped after {step} steps: max_seconds is used up"
+    if run.evaluation and settings.patience is not None and int(state.waited) >= settings.patience:
+        return (
+            f"stopped after {step} steps: held-out cells did not improve by "
+            f"{settings.min_improvement:g} in {settings.patience} evaluations"
+        )
+    return None
+
+
+def _finish(run: _Run, moment: _Moment, reason: str) -> TrainingResult:
+    """Train the best state on the held-out cells as well, if the settings ask for it."""
+    events = [*moment.guard.events, reason]
+    if run.evaluation is not None and run.settings.finish > 0:
+        state, event = _with_held_out_cells(run, moment)
+        moment = moment._replace(state=state)
+        events.append(event)
+    run.report("done", int(moment.state.step), run.settings.max_steps, moment.last)
+    return TrainingResult(moment.state.best, moment.state, moment.history, tuple(events))
+
+
+def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str]:
+    """Continue from the best state, with a new optimiser, on all observed cells.
+
+    Returns the last state, with itself as the best, and what happened; the state of `moment` if no
+    step was taken or training diverged.
+    """
+    settings = run.settings
+    n_steps = math.ceil(settings.finish * best_step(moment.history, settings))
+    key = jax.random.fold_in(run.key, FINISH)
+    state = initial_state(moment.state.best, settings, key, len(run.x))
+    state = eqx.tree_at(lambda s: s.step_scale, state, moment.state.step_scale)
+    take_steps = _steps_on(run, run.observed)
+    while (done := int(state.step)) < n_steps:
+        if settings.max_seconds is not None and run.elapsed() >= settings.max_seconds:
+            break
+        new = take_steps(state, min(-(-n_steps // FINISHING_CHUNKS), n_steps - done))
+        if not moment.guard.is_good(new):
+            return moment.state, f"{NOT_LEARNED}: training diverged with them"
+        state = new.state
+        run.report("finishing", int(state.step), n_steps, moment.last)
+    if done == 0:
+        why = "no step improved the first state" if n_steps == 0 else "max_seconds is used up"
+        return moment.state, f"{NOT_LEARNED}: {why}"
+    state = eqx.tree_at(lambda s: s.best, state, state.result(settings))
+    return state, f"went on from the best state for {done} steps with the held-out cells"

@@ -1,0 +1,167 @@
+"""What goes wrong: one line on standard error, an exit code, and no half-written file."""
+
+import os
+import signal
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from cli.runs import CONSTANT, PEOPLE, Run, assert_fails, curved_table, miwae, written
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "code", "words"),
+    [
+        (b"\x00\x01\x02\xff" * 100, "", 1, ("in.csv", "not a text table", "suffix")),
+        (b"a,b\n1,2\n1,2,3\n", "", 1, ("in.csv", "line 3 has 3 fields", "correct the line")),
+        (b"a,b,a\n1,2,3\n", "", 1, ("in.csv", "'a'", "rename")),
+        (b"a,b\n1,2\ninf,3\n", "", 1, ("'a'", "inf", "correct it, or mark it as missing")),
+        (b"", "", 1, ("in.csv", "empty")),
+        (b"a,b\n", "", 1, ("no rows",)),
+        (b'a,b\n1,"2\n', "", 1, ("in.csv", "line 2", "quote")),
+        (PEOPLE, "--kind height=tall", 2, ("'height'", "'tall'", "positive, bounded")),
+        (PEOPLE, "--kind heigth=positive", 2, ("--kind names", "did you mean 'height'?")),
+        (PEOPLE, "--kind colour=count", 1, ("'colour'", "count", "red")),
+        (PEOPLE, "--kind colour=ordinal:red<green", 2, ("'colour'", "blue")),
+        (PEOPLE, "--kind height", 2, ("--kind", "'height'", "COLUMN=")),
+        (PEOPLE, "--bounds height=0:1.7", 1, ("'height'", "1.75", "widen the bounds")),
+        (PEOPLE, "--bounds height=0-2", 2, ("--bounds", "height=0-2", "LOW:HIGH")),
+        (PEOPLE, "--bounds heigth=0:2", 2, ("--bounds names", "did you mean 'height'?")),
+        (PEOPLE, "--bounds height=2:0", 2, ("--bounds of 'height'", "2 is not below 0")),
+        (PEOPLE, "--bounds colour=0:1", 2, ("'colour'", "only columns of numbers")),
+        (PEOPLE, "--model no.miwae", 1, ("no.miwae", "miwae fit")),
+        (PEOPLE, "--model no.miwae --kind height=positive", 2, ("--kind", "refit")),
+        (PEOPLE, "--delimiter ab", 2, ("delimiter", "'ab'")),
+        (PEOPLE, "--encoding nope", 2, ("'nope'", "utf-8")),
+        (CONSTANT, "--max-time -5", 2, ("max", "-5")),
+        (b".imp,b\n1,2\n1,\n", "-m 2", 1, (".imp", "rename")),
+        (PEOPLE, "--kind when=datetime:day-first", 2, ("--kind names", "'when'")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_done_is_reported_in_one_line(tmp_path, content, options, code, words):
+    table = written(tmp_path / "in.csv", content)
+    run = miwae("impute", table, "-o", tmp_path / "out.csv", *options.split(), cwd=tmp_path)
+    assert_fails(run, code, *words)
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+def test_a_file_that_does_not_exist(tmp_path):
+    run = miwae("impute", tmp_path / "none.csv", "-o", tmp_path / "out.csv")
+    assert_fails(run, 1, str(tmp_path / "none.csv"), "check the path")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_directory_is_no_table(tmp_path):
+    run = miwae("impute", tmp_path, "-o", tmp_path / "out.csv")
+    assert_fails(run, 1, str(tmp_path), "directory", "name a file in it")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failure_leaves_the_earlier_output_as_it_was(tmp_path):
+    output = written(tmp_path / "out.csv", b"earlier")
+    assert miwae("impute", "-", "-o", output, stdin=b"a,b\n1\n").code == 1
+    assert output.read_bytes() == b"earlier"
+
+
+def test_a_foreign_file_is_no_model(tmp_path):
+    table = written(tmp_path / "in.csv", PEOPLE)
+    run = miwae("impute", table, "--model", table, "-o", tmp_path / "out.csv")
+    assert_fails(run, 1, str(table), "not a miwae file")
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+def test_an_output_directory_that_does_not_exist_is_named(tmp_path):
+    output = tmp_path / "nowhere" / "out.csv"
+    run = miwae("impute", "-", "-o", output, "-q", stdin=CONSTANT)
+    assert_fails(run, 1, f"cannot write {output}", "No such file or directory")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_model_that_cannot_be_written_is_not_trained(tmp_path):
+    output = tmp_path / "nowhere" / "m"
+    run = miwae("fit", "-", "-o", output, stdin=b"a,b\n1,2\n1,\n")
+    assert_fails(run, 1, f"cannot write {output}", "No such file or directory")
+
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+
+
+@FULL
+def test_a_full_disk_is_said_in_one_line():
+    with open("/dev/full", "wb") as full:
+        run = miwae("impute", "-", "-q", stdin=CONSTANT, stdout=full)
+    assert_fails(run, 1, "standard output", "No space left on device")
+
+
+@FULL
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_full_disk_is_said_in_one_line_by_inspect_too(options):
+    with open("/dev/full", "wb") as full:
+        run = miwae("inspect", "-", *options, stdin=CONSTANT, stdout=full)
+    assert_fails(run, 1, "standard output", "No space left on device")
+
+
+@pytest.mark.parametrize("command", ["impute", "inspect"])
+def test_a_reader_that_has_gone_is_no_traceback(tmp_path, command):
+    table = written(tmp_path / "t.csv", CONSTANT)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "miwae", command, str(table)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "Traceback" not in stderr.decode()
+    assert "Exception ignored" not in stderr.decode()
+
+
+def test_a_dash_is_never_the_name_of_a_file(tmp_path):
+    miwae("fit", written(tmp_path / "in.csv", CONSTANT), "-o", "-", cwd=tmp_path)
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+class Interrupted(NamedTuple):
+    run: Run
+    files: list[str]
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory) -> Interrupted:
+    """By Ctrl-C, as soon as the progress bar shows training."""
+    place = tmp_path_factory.mktemp("interrupted")
+    table = written(tmp_path_factory.mktemp("table") / "in.csv", curved_table())
+    process = subprocess.Popen(
+        [sys.executable, "-m", "miwae", "impute", str(table), "-o", str(place / "out.csv")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Otherwise the bar is drawn once, at its end.
+        env={**os.environ, "FORCE_COLOR": "1"},
+    )
+    assert process.stderr is not None
+    said = b""
+    while b"training" not in said:
+        more = os.read(process.stderr.fileno(), 4096)
+        assert more, said.decode()
+        said += more
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=300)
+    run = Run(process.returncode, stdout, (said + stderr).decode())
+    return Interrupted(run, os.listdir(place))
+
+
+def test_an_interrupt_in_training_leaves_nothing_behind(interrupted):
+    assert interrupted.files == []
+    assert interrupted.run.code != 0
+    assert interrupted.run.stdout == b""
+    assert "Traceback" not in interrupted.run.stderr
+    assert "imputing" not in interrupted.run.stderr
+
+
+def test_an_interrupt_exits_with_1_and_a_message(interrupted):
+    assert interrupted.run.code == 1
+    assert interrupted.run.stderr.endswith("miwae: interrupted; no output was written\n")
