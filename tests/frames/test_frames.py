@@ -16,10 +16,8 @@ from miwae.columns import Cells
 from miwae.errors import DataError
 from miwae.frames import (
     as_frame,
-    checked,
     columns,
     completed,
-    is_frame,
     keep,
     n_rows,
     names,
@@ -28,6 +26,7 @@ from miwae.frames import (
     to_library,
     with_columns,
 )
+from miwae.frames._checks import checked, is_frame
 
 CELLS = [(name, i) for name, expected in EXPECTED.items() for i in range(len(expected))]
 FILLABLE = [(name, i) for name, i in CELLS if EXPECTED[name][i].fill is not None]

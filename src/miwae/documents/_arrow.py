@@ -12,15 +12,9 @@ from miwae.errors import DataError
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrowDocument(Document):
-    """A Parquet or Feather file.
-
-    Attributes:
-        table: of pyarrow.
-        suffix: ".parquet" or ".feather".
-    """
+    """A Parquet or Feather file, as a table of pyarrow; the suffix is one of these two."""
 
     family: ClassVar[Family] = "arrow"
-
     table: Any
     suffix: str
 

@@ -4,10 +4,10 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, UInt8
 
 from miwae.columns import Column, is_missing
 from miwae.documents._dialect import QUOTE
@@ -18,8 +18,10 @@ from miwae.documents._formats import (
     PlainFormat,
     example_of,
 )
-from miwae.documents._spans import Spans, span_bytes
+from miwae.documents._spans import Bytes, Places, Spans, span_bytes
 from miwae.documents._times import TimeFormat, parsed_times
+
+Flags: TypeAlias = Bool[np.ndarray, " N"]
 
 _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -30,6 +32,8 @@ _CODE = re.compile(r"[+-]?0\d+(?:[eE][+-]?\d+)?", re.ASCII)
 # 1,000 in a file without decimal commas is a thousand, and safe as text; so is 1.000 in a file
 # with decimal commas.
 _THOUSANDS = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}[{mark}]\d{{3}}") for mark in ".,"}
+
+_SPACE = np.isin(np.arange(256), tuple(b" \t"))  # by byte
 
 # Columns with wider cells are not parsed as one array; few of them hold numbers.
 _WIDEST = 64
@@ -69,19 +73,12 @@ class Known(NamedTuple):
 
 
 class ParsedColumn(NamedTuple):
-    """A column, and how to write further cells of it.
-
-    Attributes:
-        column: in neutral form.
-        form: of its cells.
-        quoted: whether all cells that have a value are in quotes.
-        as_learned: whether it would be text by itself, and is not by what was learned.
-    """
+    """A column, and how to write further cells of it."""
 
     column: Column
     form: CellFormat
-    quoted: bool
-    as_learned: bool
+    quoted: bool  # all cells that have a value are in quotes
+    as_learned: bool  # it would be text by itself, and is not by what was learned
 
 
 class _Typed(NamedTuple):
@@ -95,7 +92,7 @@ class _Typed(NamedTuple):
 
 def parse_column(
     name: str,
-    data: UInt8[np.ndarray, " B"],
+    data: Bytes,
     raw: Spans,
     missing: Missing,
     *,
@@ -106,15 +103,7 @@ def parse_column(
 ) -> ParsedColumn:
     """Find out the type of a column from its cells.
 
-    Args:
-        name: of the column.
-        data: the text that the cells are in.
-        raw: where they are, quotes included.
-        missing: what means missing.
-        encoding: of the text.
-        mark: the decimal mark.
-        order: of year, month and day, where the cells do not show it.
-        known: what was learned, where the cells do not show it.
+    `order` (of year, month and day) and `known` count where the cells do not show it.
     """
     spans, quoted = _trimmed(data, raw)
     cells, typed = _fixed_width(data, spans), None
@@ -127,22 +116,14 @@ def parse_column(
 
 
 def parse_texts(
-    name: str,
-    texts: Sequence[str],
-    missing: Missing,
-    *,
-    mark: str,
-    order: str | None,
-    known: Known,
+    name: str, texts: Sequence[str], missing: Missing, mark: str, order: str | None, known: Known
 ) -> ParsedColumn:
     """As `parse_column`, for cells that are not in a file yet."""
     typed = _by_distinct_texts(texts, missing, mark, order, known)
     return _parsed(name, typed, np.zeros(len(texts), bool), known)
 
 
-def _parsed(
-    name: str, typed: _Typed, quoted: Bool[np.ndarray, " N"], known: Known | None
-) -> ParsedColumn:
+def _parsed(name: str, typed: _Typed, quoted: Flags, known: Known | None) -> ParsedColumn:
     absent = np.isnan(typed.values)
     empty = bool(absent.all())
     column = Column(
@@ -176,14 +157,12 @@ def has_decimals(texts: Sequence[str], missing: Missing, mark: str) -> bool:
     return not all(map(thousands, marked)) and any(text.partition(mark)[2] for text in marked)
 
 
-def cell_texts(data: UInt8[np.ndarray, " B"], raw: Spans, encoding: str) -> list[str]:
+def cell_texts(data: Bytes, raw: Spans, encoding: str) -> list[str]:
     """Cells as Python strings, without quotes and the spaces around them."""
     return _decoded(data, *_trimmed(data, raw), encoding)
 
 
-def _decoded(
-    data: UInt8[np.ndarray, " B"], spans: Spans, quoted: Bool[np.ndarray, " N"], encoding: str
-) -> list[str]:
+def _decoded(data: Bytes, spans: Spans, quoted: Flags, encoding: str) -> list[str]:
     """Strings, with doubled quotes made single."""
     texts = [cell.decode(encoding) for cell in span_bytes(data, spans)]
     for row in np.flatnonzero(quoted).tolist():
@@ -192,7 +171,7 @@ def _decoded(
     return texts
 
 
-def _trimmed(data: UInt8[np.ndarray, " B"], raw: Spans) -> tuple[Spans, Bool[np.ndarray, " N"]]:
+def _trimmed(data: Bytes, raw: Spans) -> tuple[Spans, Flags]:
     """Fields without spaces and quotes around them, and which of them were quoted."""
     starts, ends = _without_spaces(data, raw.starts, raw.ends)
     quoted = ends - starts >= 2
@@ -202,26 +181,20 @@ def _trimmed(data: UInt8[np.ndarray, " B"], raw: Spans) -> tuple[Spans, Bool[np.
     return Spans(starts, ends), quoted
 
 
-def _without_spaces(
-    data: UInt8[np.ndarray, " B"], starts: Int[np.ndarray, " N"], ends: Int[np.ndarray, " N"]
-) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+def _without_spaces(data: Bytes, starts: Places, ends: Places) -> tuple[Places, Places]:
     starts, ends = starts.copy(), ends.copy()
     left = np.flatnonzero(starts < ends)
-    while len(left := left[_is_space(data[starts[left]])]):
+    while len(left := left[_SPACE[data[starts[left]]]]):
         starts[left] += 1
         left = left[starts[left] < ends[left]]
     right = np.flatnonzero(starts < ends)
-    while len(right := right[_is_space(data[ends[right] - 1])]):
+    while len(right := right[_SPACE[data[ends[right] - 1]]]):
         ends[right] -= 1
         right = right[starts[right] < ends[right]]
     return starts, ends
 
 
-def _is_space(values: UInt8[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
-    return (values == ord(" ")) | (values == ord("\t"))
-
-
-def _fixed_width(data: UInt8[np.ndarray, " B"], spans: Spans) -> np.ndarray | None:
+def _fixed_width(data: Bytes, spans: Spans) -> np.ndarray | None:
     """The cells as one array of bytes `S<width>`, or None where some are too wide."""
     widths = spans.ends - spans.starts
     width = int(widths.max(initial=1))
@@ -234,11 +207,8 @@ def _fixed_width(data: UInt8[np.ndarray, " B"], spans: Spans) -> np.ndarray | No
     return cells.reshape(-1).view(f"S{width}")
 
 
-# Numbers, all cells at once, which most columns of most files allow.
-
-
 def _all_numbers(cells: np.ndarray, missing: Missing, mark: str, encoding: str) -> _Typed | None:
-    """A column of numbers; None if some cell is neither a number nor missing."""
+    """Numbers, all cells at once; None if some cell is neither a number nor missing."""
     absent = np.zeros(len(cells), dtype=bool)
     for word in missing.words:
         try:
@@ -262,14 +232,9 @@ def _all_numbers(cells: np.ndarray, missing: Missing, mark: str, encoding: str) 
 def _parsed_numbers(
     cells: np.ndarray, mark: str
 ) -> tuple[Float[np.ndarray, " N"], NumberFormat, bool] | None:
-    """Numbers, their format, and whether all are integers.
+    """Numbers out of bytes `S<width>`, their format, and whether all are integers.
 
-    Args:
-        cells: bytes `S<width>`, none of them missing.
-        mark: the decimal mark.
-
-    Returns:
-        None if one is not a finite number, or is a code with leading zeros.
+    None if one is not a finite number, or is a code with leading zeros.
     """
     letters = cells.view(np.uint8).reshape(len(cells), cells.itemsize)
     allowed = np.zeros(256, dtype=bool)
@@ -293,16 +258,13 @@ def _parsed_numbers(
     return values, form, not exponent and not has_point.any()
 
 
-def _is_code(letters: UInt8[np.ndarray, "N W"]) -> Bool[np.ndarray, " N"]:
+def _is_code(letters: UInt8[np.ndarray, "N W"]) -> Flags:
     """Where the first of several digits is 0."""
     padded = np.pad(letters, ((0, 0), (0, 2)))
     signed = (padded[:, 0] == ord("+")) | (padded[:, 0] == ord("-"))
     first = np.where(signed, padded[:, 1], padded[:, 0])
     second = np.where(signed, padded[:, 2], padded[:, 1])
     return (first == ord("0")) & (second >= ord("0")) & (second <= ord("9"))
-
-
-# Anything, one distinct text after the other.
 
 
 def _by_distinct_texts(
@@ -354,7 +316,7 @@ def _by_own_look(
     return _levels(texts, np.ones(len(texts), bool))
 
 
-def _levels(texts: Sequence[str], observed: Bool[np.ndarray, " N"]) -> _Typed:
+def _levels(texts: Sequence[str], observed: Flags) -> _Typed:
     """Text, of which some counts as missing."""
     levels = sorted(itertools.compress(texts, observed))
     place = {level: float(index) for index, level in enumerate(levels)}

@@ -32,13 +32,6 @@ def split_comments(
     The last of them belongs to the table if that has no other header (or, without a header, if it
     has as many fields as the rest). Where all lines begin with #, none is a comment; nor is one
     that begins with a word for missing values, such as #N/A.
-
-    Args:
-        data: a text in its inner encoding.
-        delimiter: between fields; None to find out.
-        encoding: of `data`.
-        na_words: texts that mean missing.
-        header: whether the table has names.
     """
     last, end = 0, 0
     while found := _COMMENT.match(data, end):
@@ -66,9 +59,6 @@ def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) 
     It is a title if all other lines but blank ones have the same number of fields, which it has
     not, and the next line is a header: it has no numbers, and lines below have some. It is none
     where another delimiter splits all lines alike.
-
-    Raises:
-        DataError: with the line and the remedy.
     """
     if named := _DELIMITER_LINE.match(data):
         mark = named[1].decode(encoding)

@@ -22,24 +22,14 @@ _MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1", b"%PDF", b"\x89PNG", b
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a text file is written.
-
-    Attributes:
-        delimiter: between fields.
-        encoding: of the characters, without the byte order mark.
-        bom: the byte order mark at the start of the file, or nothing.
-        line_terminator: at the end of the first record, and of records that are added.
-        decimal: the decimal mark, "." or ",".
-        decimal_shown: whether some number shows it, or the delimiter leaves no other.
-        header: whether the first record holds the names.
-    """
+    """How a text file is written."""
 
     delimiter: str = ","
-    encoding: str = "utf-8"
+    encoding: str = "utf-8"  # without the byte order mark
     bom: bytes = b""
-    line_terminator: str = "\n"
+    line_terminator: str = "\n"  # of the first record, and of records that are added
     decimal: str = "."
-    decimal_shown: bool = True
+    decimal_shown: bool = True  # by some number, or since the delimiter leaves no other
     header: bool = True
 
     def field(self, text: str, *, quoted: bool = False) -> bytes:
@@ -78,9 +68,7 @@ def inner_encoding(encoding: str) -> str:
 def decoded(data: bytes, encoding: str | None) -> tuple[bytes, str, bytes]:
     """A text in its inner encoding, the name of its encoding, and its byte order mark.
 
-    Args:
-        data: the content of a file.
-        encoding: as the caller knows it; None to guess. A byte order mark overrides it.
+    The mark overrides the given encoding; None is to guess.
     """
     bom, marked = next(((b, name) for b, name in _BOMS if data.startswith(b)), (b"", None))
     named = None if encoding is None else _looked_up(encoding)

@@ -24,30 +24,20 @@ Patch: TypeAlias = Mapping[int, Cells]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Document(abc.ABC):
-    """A file that has been opened: a value that nothing changes.
-
-    Attributes:
-        family: of formats: "text", "excel", or "arrow" for Parquet and Feather.
-        names: of the columns.
-        n_rows: without the names.
-        n_comments: lines above the names of a text that are kept but not read.
-    """
+    """A file that has been opened: a value that nothing changes."""
 
     family: ClassVar[Family]
-
     names: tuple[str, ...]
     n_rows: int
-    n_comments: int = 0
+    n_comments: int = 0  # lines above the names of a text that are kept but not read
 
     @abc.abstractmethod
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "Reading":
-        """Understand the cells: parse each column once.
+        """Understand the cells: parse each column once; `marks` also mean missing.
 
-        Args:
-            marks: further values that mean missing.
-            like: what was learned about each column, with `storage` and `example` as in `Column`,
-                for cells that do not show what they are: dates whose day and month could be
-                swapped, zip codes without leading zeros, columns without values.
+        `like` is what was learned about each column, with `storage` and `example` as in `Column`,
+        for cells that do not show what they are: dates whose day and month could be swapped, zip
+        codes without leading zeros, columns without values.
         """
 
     def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
@@ -61,37 +51,24 @@ class Document(abc.ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading(abc.ABC):
-    """A document and what its cells mean, with all that is needed to write other cells.
-
-    Attributes:
-        document: that was read.
-        columns: in neutral form.
-        ambiguous: names of columns of dates whose day and month could be swapped, and were read as
-            in `like`.
-    """
+    """A document and what its cells mean, with all that is needed to write other cells."""
 
     document: Document
     columns: tuple[Column, ...]
+    # Dates whose day and month could be swapped, and that were read as in `like`.
     ambiguous: tuple[str, ...] = ()
 
     @abc.abstractmethod
     def patched(self, cells: Patch, suffix: str = "") -> bytes | memoryview:
         """The content of the file with some cells replaced, and all others as they were.
 
-        Args:
-            cells: the new ones.
-            suffix: of the new file, which decides between formats of one family: tabs in .tsv,
-                .parquet or .feather. Empty for the format of the document.
+        The suffix decides between formats of one family: tabs in .tsv, .parquet or .feather.
+        Empty for the format of the document.
         """
 
     @abc.abstractmethod
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
-        """The table with some cells replaced, as a plain frame.
-
-        Args:
-            cells: the new ones.
-            as_text: cells of text files as they are written, instead of the values they stand for.
-        """
+        """The table with some cells replaced; those of text files as written if `as_text`."""
 
     def missing_words(self) -> dict[str, int] | None:
         """How often each word of a text was taken as missing, the most frequent first."""

@@ -18,33 +18,23 @@ from miwae.errors import DataError
 
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _DAY = 86400.0
+_HELD = (str, bool, int, datetime.date, datetime.time, datetime.timedelta)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExcelDocument(Document):
-    """The first sheet of a workbook: names in its first row, one column below each.
-
-    Attributes:
-        content: of the file.
-        cells: of each column, None where empty.
-        top: the row of the first cell below the header, counted from 1 as in Excel.
-        left: the column of the first cell.
-        formulas: for each column, where they are.
-        merged: for each column, the cells that are merged into others.
-    """
+    """The first sheet of a workbook: names in its first row, one column below each."""
 
     family: ClassVar[Family] = "excel"
-
     content: bytes
-    cells: tuple[np.ndarray, ...]
-    top: int
+    cells: tuple[np.ndarray, ...]  # of each column, None where empty
+    top: int  # the row of the first cell below the header, counted from 1 as in Excel
     left: int
     formulas: tuple[Bool[np.ndarray, " N"], ...]
     merged: tuple[Bool[np.ndarray, " N"], ...]
 
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "ExcelReading":
-        missing = tuple(marks)
-        pairs = zip(self.cells, self.names, strict=True)
+        missing, pairs = tuple(marks), zip(self.cells, self.names, strict=True)
         columns = tuple(read_objects(cells, name, missing, "Excel") for cells, name in pairs)
         return ExcelReading(document=self, columns=columns)
 
@@ -142,34 +132,22 @@ def workbook_bytes(frame: Frame) -> bytes:
 
 def _for_excel(value: Any) -> Any:
     """A Python object as a sheet can hold it."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float | np.floating | np.integer | np.bool_ | Decimal):
-        number = value.item() if isinstance(value, np.generic) else value
-        if isinstance(number, int):
-            return number
-        if math.isinf(number):
-            raise DataError(f"Excel has no {number}")
-        return None if math.isnan(number) else number
+    if isinstance(value, np.floating | np.integer | np.bool_):
+        value = value.item()
+    if isinstance(value, float | Decimal):
+        if math.isinf(value):
+            raise DataError(f"Excel has no {value}")
+        return None if math.isnan(value) else value
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         # Sheets have no time zones: in UTC, all instants can be compared.
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
-    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
+    if value is None or isinstance(value, _HELD):
         return value
     raise DataError(f"Excel has no cells for {type(value).__name__}, such as {value!r}")
 
 
 def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> ExcelDocument:
-    """Open the first sheet of a workbook.
-
-    Args:
-        content: of an .xlsx file.
-        na_words: texts that mean missing.
-
-    Raises:
-        DataError: it is no workbook, its first sheet is empty, two columns have the same name, or
-            its formulas have never been calculated.
-    """
+    """Open the first sheet of a workbook."""
     openpyxl = openpyxl_or_error()
     try:
         shown, stored = (
@@ -184,21 +162,30 @@ def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> Excel
         for place, name in enumerate(header, start=1)
     )
     check_names(names)
-    stored_cells = _grid(stored, top, left, len(names))
-    stored_cells = stored_cells[: _height(stored_cells)]
-    shown_cells = _grid(shown, top, left, len(names))[: len(stored_cells)]
-    formulas = _each(_is_formula, stored_cells)
-    _refuse_uncalculated(shown_cells[formulas], stored_cells[formulas])
+    stored_cells, shown_cells = (_grid(one, top, left, len(names)) for one in (stored, shown))
+    used = _each(lambda cell: cell.value is not None, stored_cells).any(axis=1)
+    height = int(np.flatnonzero(used).max(initial=-1)) + 1
+    stored_cells, shown_cells = stored_cells[:height], shown_cells[:height]
+    formulas = _each(lambda cell: cell.data_type == "f", stored_cells)
+    # All cells of a merged area but the first, which has the value.
+    merged = _each(lambda cell: type(cell).__name__ == "MergedCell", stored_cells)
+    if formulas.any() and all(cell.value is None for cell in shown_cells[formulas]):
+        first = stored_cells[formulas][0].coordinate
+        # They were written by a program that cannot calculate.
+        raise DataError(
+            f"formulas have no stored results (the first is {first}): open the file in Excel or "
+            "LibreOffice and save it"
+        )
     words = frozenset(na_words)
     return ExcelDocument(
         names=names,
-        n_rows=len(stored_cells),
+        n_rows=height,
         content=content,
         cells=tuple(_each(lambda cell: _value(cell, words), shown_cells, object).T),
         top=top + 1,
         left=left,
         formulas=tuple(formulas.T),
-        merged=tuple(_each(_is_merged, stored_cells).T),
+        merged=tuple(merged.T),
     )
 
 
@@ -222,40 +209,13 @@ def _grid(sheet: Any, top: int, left: int, width: int) -> Shaped[np.ndarray, "N 
     return grid
 
 
-def _height(grid: Shaped[np.ndarray, "N W"]) -> int:
-    """The number of rows up to the last that is not blank."""
-    used = _each(lambda cell: cell.value is not None, grid).any(axis=1)
-    return int(np.flatnonzero(used).max(initial=-1)) + 1
-
-
 def _each(
     function: Callable[[Any], Any], grid: Shaped[np.ndarray, "N W"], dtype: type = bool
 ) -> Shaped[np.ndarray, "N W"]:
     return np.frompyfunc(function, 1, 1)(grid).astype(dtype)
 
 
-def _is_formula(cell: Any) -> bool:
-    return cell.data_type == "f"
-
-
-def _is_merged(cell: Any) -> bool:
-    """Whether a cell is part of a merged area, but not the first cell, which has the value."""
-    return type(cell).__name__ == "MergedCell"
-
-
 def _value(cell: Any, na_words: frozenset[str]) -> Any:
     """The value of a cell; None for #N/A and other errors, and for words that mean missing."""
-    if cell.data_type == "e":
-        return None
-    if isinstance(cell.value, str) and cell.value.strip() in na_words:
-        return None
-    return cell.value
-
-
-def _refuse_uncalculated(results: np.ndarray, formulas: np.ndarray) -> None:
-    """Formulas without any stored result were written by a program that cannot calculate."""
-    if len(formulas) and all(cell.value is None for cell in results):
-        raise DataError(
-            f"formulas have no stored results (the first is {formulas[0].coordinate}): open the "
-            "file in Excel or LibreOffice and save it"
-        )
+    missing = isinstance(cell.value, str) and cell.value.strip() in na_words
+    return None if missing or cell.data_type == "e" else cell.value

@@ -36,6 +36,8 @@ _FAMILIES: dict[str, Family] = {
     ".xlsx": "excel",
 }
 
+_SUPPORTED = f"the suffixes that are known are {', '.join(_FAMILIES)}, each also with .gz"
+
 # Whoever opens one of these expects another format than text.
 _NOT_WRITTEN = frozenset({".xls", ".xlsb", ".xlsm", ".ods", ".json"})
 
@@ -55,21 +57,16 @@ def open_document(
     header: bool = True,
     date_orders: Mapping[str, str] | None = None,
 ) -> Document:
-    """Open a file with a table.
+    """Open a file with a table, known by its suffix (also with .gz) or else by its content.
 
     Args:
-        path: of a .csv, .tsv, .txt, .parquet, .feather, .arrow or .xlsx file, also with .gz; `-`
-            for standard input. A file with another suffix is known by its content.
+        path: of the file; `-` for standard input.
         delimiter: between fields of text; None to find out.
         encoding: of text; None to find out.
         na_words: texts that mean missing, in text and Excel files.
         header: whether the first record of text holds the names.
         date_orders: "day-first" or "month-first" by name of a column of text, for dates such as
             01/02/2024 that do not show which it is.
-
-    Raises:
-        DataError: the file cannot be read; the message names it and says what to do.
-        SettingsError: `header` or `date_orders` is given for a file that is not text.
     """
     content = _content(path)
     suffix = "" if path == "-" else _suffix(path)
@@ -99,7 +96,7 @@ def open_document(
         return open_arrow(content, suffix)
     except DataError as error:
         place = "standard input" if path == "-" else path
-        hint = "" if path == "-" or suffix in _FAMILIES else f" ({_supported()})"
+        hint = "" if path == "-" or suffix in _FAMILIES else f" ({_SUPPORTED})"
         raise DataError(f"{place}: {error}{hint}") from error
 
 
@@ -114,10 +111,6 @@ def _suffix(path: str) -> str:
     """The last suffix in lower case, without .gz."""
     name = os.path.basename(path).lower().removesuffix(".gz")
     return os.path.splitext(name)[1]
-
-
-def _supported() -> str:
-    return "the suffixes that are known are " + ", ".join(_FAMILIES) + ", each also with .gz"
 
 
 def _content(path: str) -> bytes:
@@ -147,21 +140,10 @@ def _unpacked(content: bytes) -> bytes:
         raise DataError(f"the gzip file is damaged or cut off: {error}") from error
 
 
-# ---------------------------------------------------------------------- writing
-
-
 def require_writable(document: Document | None, path: str, *, long: bool = False) -> None:
     """Find out, before long work, what would keep its result from being written.
 
-    Args:
-        document: that will be written; None for a plain frame.
-        path: of the new file.
-        long: whether it will be written by `write_long`.
-
-    Raises:
-        DataError: the format is unknown, needs a library that is not installed, or has no
-            counterpart for the type or the name of a column.
-        MiwaeError: there is no such directory, or it may not be written to.
+    The document is None for a plain frame; `long` is for what `write_long` will write.
     """
     family = _family_to_write("text" if document is None else document.family, path)
     if family == "arrow":
@@ -188,15 +170,8 @@ def _refuse_long_names(names: Sequence[str]) -> None:
 def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
     """Write a document with some cells replaced to a file, which appears whole or not at all.
 
-    Args:
-        reading: of the document.
-        path: the suffix says which format, as for `open_document`; the table is converted if it is
-            another than that of the document. `-` is standard output.
-        cells: the new ones, by position of the column.
-
-    Raises:
-        DataError: a column cannot be written in this format, or the suffix is unknown.
-        MiwaeError: the system refused to write.
+    The suffix says which format, as for `open_document`; the table is converted if it is another
+    than that of the document. `-` is standard output.
     """
     own = reading.document.family
     family, suffix, new = _family_to_write(own, path), _suffix(path), cells or {}
@@ -211,14 +186,6 @@ def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
 
     Two columns stand before all others: `.imp`, the number of the copy (0 for the original), and
     `.id`, the number of the row from 1.
-
-    Args:
-        reading: of the document.
-        path: as for `write`.
-        copies: the cells of each copy.
-
-    Raises:
-        DataError: a column is named `.imp` or `.id`; or as for `write`.
     """
     document, suffix = reading.document, _suffix(path)
     _refuse_long_names(document.names)
@@ -234,13 +201,7 @@ def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
 
 
 def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None:
-    """Write a plain frame to a file, in the format of its suffix; `-` is standard output.
-
-    Args:
-        frame: names, and columns of Python objects.
-        path: as for `write`.
-        decimals: of floats in text files; None for all that they have.
-    """
+    """Write a plain frame to a file as `write` does; `decimals` are those of floats in text."""
     family = _family_to_write("text", path)
     _put(path, _frame_bytes([frame], family, _suffix(path), decimals=decimals))
 
@@ -253,10 +214,10 @@ def _family_to_write(own: Family, path: str) -> Family:
     if suffix in _FAMILIES:
         return _FAMILIES[suffix]
     if suffix in _NOT_WRITTEN:
-        raise DataError(f"{path}: files of this format are not written; {_supported()}")
+        raise DataError(f"{path}: files of this format are not written; {_SUPPORTED}")
     if own == "text" or not suffix:
         return "text"
-    raise DataError(f"{path}: cannot tell which format to write: {_supported()}")
+    raise DataError(f"{path}: cannot tell which format to write: {_SUPPORTED}")
 
 
 def _frame_bytes(

@@ -67,7 +67,6 @@ class BooleanFormat:
     words: tuple[str, str]
 
     def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
-        """The word for a flag."""
         return self.words[int(bool(value))]
 
 
@@ -76,7 +75,6 @@ class PlainFormat:
     """Text, written as it is; a number in a column of text is written with few digits."""
 
     def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
-        """The text itself."""
         if isinstance(value, str):
             return value
         return NumberFormat(exponent=True).text(value, lower, upper)

@@ -11,13 +11,7 @@ from miwae.errors import DataError
 
 
 class Frame(NamedTuple):
-    """A table without any format.
-
-    Attributes:
-        names: of the columns.
-        columns: the cells of each, as Python objects (None where missing) or as an array of
-            pyarrow.
-    """
+    """A table without any format: columns of Python objects (None is missing), or of pyarrow."""
 
     names: tuple[str, ...]
     columns: tuple[Any, ...]
@@ -52,9 +46,6 @@ def pyarrow_or_error() -> Any:
     return pyarrow
 
 
-# As Python objects.
-
-
 def objects_of(column: Any) -> list[Any]:
     """The cells of a column as Python objects, None where missing."""
     values = _in_microseconds(column).to_pylist() if _is_arrow(column) else column
@@ -71,17 +62,8 @@ def _in_microseconds(column: Any) -> Any:
     return column.cast(make("us", **zone), safe=False)
 
 
-# As texts.
-
-
 def texts_of(column: Any, name: str, decimals: int | None = None) -> list[str]:
-    """The cells of a column as texts, empty where missing.
-
-    Args:
-        column: of a frame.
-        name: of the column, for messages.
-        decimals: of Python floats; None for all that they have.
-    """
+    """The cells of a column as texts, empty where missing; `decimals` are those of floats."""
     if _is_arrow(column):
         return _arrow_texts(column, name)
     instants = [value for value in column if isinstance(value, datetime.datetime)]
@@ -97,8 +79,8 @@ def _text(value: Any, *, days: bool, decimals: int | None) -> str:
         return ""
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, datetime.datetime):
-        return value.date().isoformat() if days else value.isoformat()
+    if isinstance(value, datetime.datetime) and days:
+        return value.date().isoformat()
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, datetime.timedelta):
@@ -127,9 +109,6 @@ def _arrow_texts(column: Any, name: str) -> list[str]:
         return ["" if text is None else text for text in column.cast(pa.string()).to_pylist()]
     except pa.ArrowException as error:
         raise DataError(f"column {name!r} cannot be written as text: {error}") from error
-
-
-# As a table of pyarrow.
 
 
 def arrow_table(frame: Frame) -> Any:

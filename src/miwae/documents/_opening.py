@@ -30,15 +30,14 @@ def open_text(
     """Open the content of a CSV file; see `open_document`.
 
     Lines above the table that begin with # are comments: they are kept, but not read.
-
-    Raises:
-        DataError: the content is no table of text; the message names the line.
     """
     inner, encoding, bom = decoded(data, encoding)
     if header and inner.strip() and inner.startswith((b"\n", b"\r")):
         raise DataError("line 1 is blank, where the names should be: delete it")
-    if delimiter is not None:
-        _require_delimiter(delimiter)
+    if delimiter is not None and (
+        len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'
+    ):
+        raise DataError(f"a delimiter is one character such as ',' or ';', not {delimiter!r}")
     words = frozenset(word.strip() for word in na_words)
     here = inner_encoding(encoding)
     comments, inner = split_comments(inner, delimiter, here, words, header=header)
@@ -51,17 +50,14 @@ def open_text(
     buffer = np.frombuffer(inner, dtype=np.uint8)
     top = Spans(*(np.array([spans[k][0] for spans in fields]) for k in (0, 1)))
     names = cell_texts(buffer, top, here) if header else [""] * len(fields)
+    dialect = Dialect(
+        delimiter=delimiter, encoding=encoding, bom=bom, line_terminator=terminator, header=header
+    )
     document = TextDocument(
         names=_named(names),
         n_rows=len(fields[0].starts) - header,
         n_comments=sum(bool(line.strip()) for line in comments.splitlines()),
-        dialect=Dialect(
-            delimiter=delimiter,
-            encoding=encoding,
-            bom=bom,
-            line_terminator=terminator,
-            header=header,
-        ),
+        dialect=dialect,
         na_words=words,
         comments=comments,
         data=buffer,
@@ -70,11 +66,6 @@ def open_text(
     )
     orders = _checked_orders(date_orders or {}, document.names)
     return replace(document, orders=orders, dialect=_with_decimal_mark(document))
-
-
-def _require_delimiter(delimiter: str) -> None:
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise DataError(f"a delimiter is one character such as ',' or ';', not {delimiter!r}")
 
 
 def _named(header: Sequence[str]) -> tuple[str, ...]:

@@ -6,13 +6,18 @@ back character for character; the `csv` module does not say which fields were qu
 
 import re
 from array import array
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int, UInt8
+from jaxtyping import Int
 
 from miwae.documents._dialect import QUOTE
-from miwae.documents._spans import Spans, index_type
+from miwae.documents._spans import Bytes, Spans
 from miwae.errors import DataError
+
+Separators: TypeAlias = Int[np.ndarray, " S"]
+Quotes: TypeAlias = Int[np.ndarray, " Q"]
+Counts: TypeAlias = Int[np.ndarray, " R"]  # of delimiters or fields in each record
 
 # Tried in this order: a file of decimal commas between semicolons is split evenly by both marks,
 # and nobody writes a semicolon, bar or tab in each header and cell of a file that commas separate.
@@ -27,14 +32,7 @@ _SAMPLE = 1 << 20
 def split_records(data: bytes, delimiter: str, *, above: int = 0) -> tuple[tuple[Spans, ...], str]:
     """For each column, the raw fields of all records, and what ends the first record.
 
-    Args:
-        data: the text in its inner encoding.
-        delimiter: between fields.
-        above: how many lines of the file come before it, for messages.
-
-    Raises:
-        DataError: a record has more or fewer fields than the first, a quote is not closed, or
-            there is no record.
+    `above` is how many lines of the file come before the text, for messages.
     """
     n_bytes = len(data.rstrip(b"\r\n"))
     if not n_bytes:
@@ -45,7 +43,8 @@ def split_records(data: bytes, delimiter: str, *, above: int = 0) -> tuple[tuple
     counts = np.diff(line_ends, prepend=-1)
     _refuse_ragged(text, places, counts, newline, above)
 
-    small = index_type(len(data))
+    # There are two positions per cell: the smaller type halves their memory.
+    small = np.int32 if len(data) < 2**31 else np.int64
     n_fields = int(counts[0])
     ends = np.append(places, n_bytes).astype(small).reshape(-1, n_fields).T.copy()
     starts = np.empty_like(ends)
@@ -54,7 +53,8 @@ def split_records(data: bytes, delimiter: str, *, above: int = 0) -> tuple[tuple
     starts[0, 1:] = ends[-1, :-1] + 1
     if newline == _LF:
         # In CR LF the CR belongs to the line end; that of the last record was stripped above.
-        ends[-1, :-1] -= _ends_with_return(text, starts[-1, :-1], ends[-1, :-1])
+        last, stop = starts[-1, :-1], ends[-1, :-1]
+        stop -= (stop > last) & (text[stop - 1] == _CR)
     first = data[ends[-1, 0] :][:2]
     terminator = "\r\n" if first == b"\r\n" else first[:1].decode() or "\n"
     return tuple(Spans(starts[j], ends[j]) for j in range(n_fields)), terminator
@@ -81,9 +81,7 @@ def sniffed_delimiter(data: bytes) -> str:
     return next((mark for mark in reversed(DELIMITERS) if mark.encode() not in data), ",")
 
 
-def _delimiter_counts(
-    sample: UInt8[np.ndarray, " B"], delimiter: str, *, complete: bool
-) -> Int[np.ndarray, " R"]:
+def _delimiter_counts(sample: Bytes, delimiter: str, *, complete: bool) -> Counts:
     """The number of delimiters in each of the first records, without one that is cut off."""
     places, newline = _separators(sample, delimiter, partial=True)
     ends = np.flatnonzero(sample[places] == newline)
@@ -93,23 +91,21 @@ def _delimiter_counts(
 
 
 def _separators(
-    data: UInt8[np.ndarray, " B"], delimiter: str, *, partial: bool = False, above: int = 0
-) -> tuple[Int[np.ndarray, " S"], int]:
+    data: Bytes, delimiter: str, *, partial: bool = False, above: int = 0
+) -> tuple[Separators, int]:
     """Where all fields but the last end, and the byte that ends lines."""
     quotes = np.flatnonzero(data == ord(QUOTE))
     newline = _newline(data, quotes)
     if not _quotes_are_regular(data, quotes, (ord(delimiter), newline)):
-        return (
-            _separators_one_by_one(data, delimiter, newline, partial=partial, above=above),
-            newline,
-        )
+        places = _separators_one_by_one(data, delimiter, newline, partial=partial, above=above)
+        return places, newline
     places = np.flatnonzero((data == ord(delimiter)) | (data == newline))
     if len(quotes):
         places = places[np.searchsorted(quotes, places) % 2 == 0]
     return places, newline
 
 
-def _newline(data: UInt8[np.ndarray, " B"], quotes: Int[np.ndarray, " Q"]) -> int:
+def _newline(data: Bytes, quotes: Quotes) -> int:
     """What ends a line: LF, unless there is only CR outside of quotes, as in old Mac files."""
     if not np.any(data == _CR):
         return _LF
@@ -117,9 +113,7 @@ def _newline(data: UInt8[np.ndarray, " B"], quotes: Int[np.ndarray, " Q"]) -> in
     return _LF if np.any(np.searchsorted(quotes, feeds) % 2 == 0) else _CR
 
 
-def _quotes_are_regular(
-    data: UInt8[np.ndarray, " B"], quotes: Int[np.ndarray, " Q"], ends: tuple[int, ...]
-) -> bool:
+def _quotes_are_regular(data: Bytes, quotes: Quotes, ends: tuple[int, ...]) -> bool:
     """Whether quotes open only where a field starts, and close only where it ends.
 
     Then a delimiter separates fields if the number of quotes before it is even. A doubled quote
@@ -137,8 +131,8 @@ def _quotes_are_regular(
 
 
 def _separators_one_by_one(
-    data: UInt8[np.ndarray, " B"], delimiter: str, newline: int, *, partial: bool, above: int
-) -> Int[np.ndarray, " S"]:
+    data: Bytes, delimiter: str, newline: int, *, partial: bool, above: int
+) -> Separators:
     """The separators of a text with irregular quotes, found field by field as in RFC 4180.
 
     A quote opens a field only as its first character; elsewhere it is a character like others.
@@ -146,38 +140,26 @@ def _separators_one_by_one(
     stop = re.escape(delimiter.encode()) + (b"\\n" if newline == _LF else b"\\r")
     quoted = rb'"[^"]*+(?:""[^"]*+)*+"'
     field = re.compile(rb"(?:%b|(?!\"))[^%b]*+" % (quoted, stop))
-    text = data.tobytes()
-    found = array("q")
-    place = 0
-    while True:
-        match = field.match(text, place)
-        if match is None:
-            if partial:
-                break
-            line = above + _line_of(data, place, newline)
-            raise DataError(f"line {line} opens a quote that is never closed")
-        if match.end() == len(text):
-            break
+    text, found, place = data.tobytes(), array("q"), 0
+    while (match := field.match(text, place)) and match.end() < len(text):
         found.append(match.end())
         place = match.end() + 1
-    return np.frombuffer(found, dtype=np.int64) if found else np.zeros(0, dtype=np.int64)
+    if match is None and not partial:
+        line = above + _line_of(data, place, newline)
+        raise DataError(f"line {line} opens a quote that is never closed")
+    return np.array(found, dtype=np.int64)
 
 
-def _line_of(data: UInt8[np.ndarray, " B"], place: int, newline: int) -> int:
+def _line_of(data: Bytes, place: int, newline: int) -> int:
     return 1 + int(np.count_nonzero(data[:place] == newline))
 
 
 def _refuse_ragged(
-    data: UInt8[np.ndarray, " B"],
-    places: Int[np.ndarray, " S"],
-    counts: Int[np.ndarray, " R"],
-    newline: int,
-    above: int,
+    data: Bytes, places: Separators, counts: Counts, newline: int, above: int
 ) -> None:
-    ragged = np.flatnonzero(counts != counts[0])
-    if not len(ragged):
+    first = int(np.argmax(counts != counts[0]))
+    if not first:
         return
-    first = int(ragged[0])
     before = int(np.sum(counts[:first]))
     line = above + _line_of(data, int(places[before - 1]) + 1, newline)
     found, expected = int(counts[first]), int(counts[0])
@@ -186,9 +168,3 @@ def _refuse_ragged(
         f"line {line} has {found} field{'s' * (found != 1)}, but {top} has {expected}: "
         "correct the line, or name the delimiter if it is not the one that was found"
     )
-
-
-def _ends_with_return(
-    text: UInt8[np.ndarray, " B"], starts: Int[np.ndarray, " R"], ends: Int[np.ndarray, " R"]
-) -> Bool[np.ndarray, " R"]:
-    return (ends > starts) & (text[ends - 1] == _CR)

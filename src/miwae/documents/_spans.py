@@ -1,42 +1,34 @@
 """Pieces of a buffer of bytes, known by their positions: no file is copied cell by cell."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Int, UInt8
+
+Bytes: TypeAlias = UInt8[np.ndarray, " B"]
+Places: TypeAlias = Int[np.ndarray, " N"]
 
 
 class Spans(NamedTuple):
     """Pieces of a buffer: the i-th is `buffer[starts[i]:ends[i]]`."""
 
-    starts: Int[np.ndarray, " N"]
-    ends: Int[np.ndarray, " N"]
+    starts: Places
+    ends: Places
 
-    def part(self, start: int, stop: int | None) -> "Spans":
-        """Some consecutive pieces."""
-        return Spans(self.starts[start:stop], self.ends[start:stop])
-
-    def taken(self, which: np.ndarray) -> "Spans":
+    def taken(self, which: np.ndarray | slice) -> "Spans":
         """Some pieces, by their numbers or flags."""
         return Spans(self.starts[which], self.ends[which])
 
 
-def index_type(n_bytes: int) -> type[np.signedinteger]:
-    """The smallest integer type that counts the bytes of a buffer: there are two per cell."""
-    return np.int32 if n_bytes < 2**31 else np.int64
-
-
-def span_bytes(data: UInt8[np.ndarray, " B"], spans: Spans) -> list[bytes]:
+def span_bytes(data: Bytes, spans: Spans) -> list[bytes]:
     """The bytes of each piece."""
     view = data.data
     pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
     return [bytes(view[start:end]) for start, end in pairs]
 
 
-def spliced(
-    data: UInt8[np.ndarray, " B"], changes: Iterable[tuple[Spans, Sequence[bytes]]]
-) -> bytes:
+def spliced(data: Bytes, changes: Iterable[tuple[Spans, Sequence[bytes]]]) -> bytes:
     """The buffer with some pieces replaced by others, and all other bytes as they are."""
     new = [
         place

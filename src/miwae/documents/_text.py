@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from jaxtyping import Int, UInt8
+from jaxtyping import Int
 
 from miwae.columns import Cells, filled_objects
 from miwae.documents._cells import (
@@ -23,7 +23,7 @@ from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
 from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._formats import NumberFormat, cell_texts_of
 from miwae.documents._frame import Frame
-from miwae.documents._spans import Spans, span_bytes, spliced
+from miwae.documents._spans import Bytes, Spans, span_bytes, spliced
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
 
@@ -38,69 +38,56 @@ _EXAMPLES = {
 # Python converts 4,300 digits of an integer at most.
 MOST_DIGITS = 4300
 
-# Some rows of a column, and raw fields for them.
-_NewFields: TypeAlias = tuple[Int[np.ndarray, " H"], list[bytes]]
+# By position of a column: some of its rows, and raw fields for them.
+_NewFields: TypeAlias = Mapping[int, tuple[Int[np.ndarray, " H"], list[bytes]]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextDocument(Document):
-    """The bytes of a file, and where the raw fields of its columns are.
-
-    Attributes:
-        dialect: how the file is written.
-        na_words: texts that mean missing.
-        comments: the lines above the table.
-        data: the rest of the file, in the inner encoding.
-        records: for each column, where its raw fields are, the header's among them.
-        orders: "dmy" or "mdy" by name of the column, where its dates do not show which it is.
-    """
+    """The bytes of a file, and where the raw fields of its columns are."""
 
     family: ClassVar[Family] = "text"
-
     dialect: Dialect
     na_words: frozenset[str]
-    comments: bytes
-    data: UInt8[np.ndarray, " B"]
-    records: tuple[Spans, ...]
-    orders: Mapping[str, str]
+    comments: bytes  # the lines above the table
+    data: Bytes  # the rest of the file, in the inner encoding
+    records: tuple[Spans, ...]  # the fields of each column, the header's among them
+    orders: Mapping[str, str]  # "dmy" or "mdy" by name, where dates do not show which it is
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the data."""
+        return inner_encoding(self.dialect.encoding)
 
     def fields(self, position: int) -> Spans:
         """Where the raw fields of a column are, below the header."""
-        return self.records[position].part(int(self.dialect.header), None)
+        return self.records[position].taken(slice(int(self.dialect.header), None))
 
     def texts(self, position: int) -> list[str]:
         """The cells of a column, without quotes and the spaces around them."""
-        encoding = inner_encoding(self.dialect.encoding)
-        return cell_texts(self.data, self.fields(position), encoding)
+        return cell_texts(self.data, self.fields(position), self.encoding)
 
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "TextReading":
         missing = Missing(self.na_words).also(tuple(marks))
         parsed = tuple(
-            self.parsed(position, missing, None if like is None else self._known(like[position]))
-            for position in range(len(self.names))
+            parse_column(
+                name,
+                self.data,
+                self.fields(position),
+                missing,
+                encoding=self.encoding,
+                mark=self.dialect.decimal,
+                order=self.orders.get(name),
+                known=None if like is None else self._known(like[position]),
+            )
+            for position, name in enumerate(self.names)
         )
         self._refuse_other_orders(parsed)
         columns = tuple(parts.column for parts in parsed)
-        ambiguous = tuple(
-            column.name
-            for column, parts in zip(columns, parsed, strict=True)
-            if parts.as_learned and column.storage == "time"
-        )
+        learned = (parts.column for parts in parsed if parts.as_learned)
+        ambiguous = tuple(column.name for column in learned if column.storage == "time")
         return TextReading(
             document=self, columns=columns, ambiguous=ambiguous, parsed=parsed, missing=missing
-        )
-
-    def parsed(self, position: int, missing: Missing, known: Known | None) -> ParsedColumn:
-        """A column, typed by its cells and what was learned."""
-        return parse_column(
-            self.names[position],
-            self.data,
-            self.fields(position),
-            missing,
-            encoding=inner_encoding(self.dialect.encoding),
-            mark=self.dialect.decimal,
-            order=self.orders.get(self.names[position]),
-            known=known,
         )
 
     def _known(self, column: Any) -> Known:
@@ -121,13 +108,10 @@ class TextDocument(Document):
                     f"dates are written as {column.example}: give the other order"
                 )
 
-    def patched(self, cells: Mapping[int, _NewFields], dialect: Dialect) -> bytes:
+    def patched(self, cells: _NewFields, dialect: Dialect) -> bytes:
         """The content of the file with some raw fields replaced.
 
-        Args:
-            cells: rows and new raw fields, by position of the column.
-            dialect: as that of the document, or with another delimiter: then fields that contain
-                it are quoted.
+        If the dialect has another delimiter, fields that contain it are quoted.
         """
         data = self.data
         changes = [(self.fields(j).taken(rows), fields) for j, (rows, fields) in cells.items()]
@@ -138,9 +122,7 @@ class TextDocument(Document):
                 data[spans.ends] = ord(dialect.delimiter)
         return dialect.encoded(self.comments + spliced(data, changes))
 
-    def _quoted(
-        self, delimiter: str, cells: Mapping[int, _NewFields]
-    ) -> Iterator[tuple[Spans, list[bytes]]]:
+    def _quoted(self, delimiter: str, cells: _NewFields) -> Iterator[tuple[Spans, list[bytes]]]:
         """The fields that stay and contain another delimiter without being quoted, in quotes."""
         marks, top = np.flatnonzero(self.data == ord(delimiter)), int(self.dialect.header)
         for position, spans in enumerate(self.records):
@@ -154,12 +136,7 @@ class TextDocument(Document):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextReading(Reading):
-    """What the cells of a text file mean.
-
-    Attributes:
-        parsed: the columns with the formats of their cells.
-        missing: what means missing.
-    """
+    """What the cells of a text file mean."""
 
     document: TextDocument
     parsed: tuple[ParsedColumn, ...]
@@ -167,14 +144,10 @@ class TextReading(Reading):
 
     def patched(self, cells: Patch, suffix: str = "") -> bytes:
         dialect = self.dialect(suffix)
-        fields = {
-            position: (
-                new.rows,
-                [dialect.field(text, quoted=self.parsed[position].quoted) for text in texts],
-            )
-            for position, new in cells.items()
-            if (texts := self._texts(position, new)) is not None
-        }
+        fields = {}
+        for position, new in cells.items():
+            texts, quoted = self._texts(position, new), self.parsed[position].quoted
+            fields[position] = new.rows, [dialect.field(text, quoted=quoted) for text in texts]
         return self.document.patched(fields, dialect)
 
     def dialect(self, suffix: str) -> Dialect:
@@ -199,10 +172,9 @@ class TextReading(Reading):
 
     def missing_words(self) -> dict[str, int]:
         document, counts = self.document, Counter[str]()
-        encoding = inner_encoding(document.dialect.encoding)
         for position, column in enumerate(self.columns):
             spans = document.fields(position).taken(column.missing)
-            counts.update(cell_texts(document.data, spans, encoding))
+            counts.update(cell_texts(document.data, spans, document.encoding))
         return dict(counts.most_common())
 
     def _texts(self, position: int, new: Cells) -> list[str]:
@@ -218,15 +190,8 @@ class TextReading(Reading):
         """A completed column, typed anew, since it may have had no values before."""
         column, form, *_ = self.parsed[position]
         storage = (not column.n_observed and new.storage) or column.storage
-        document = self.document
-        return parse_texts(
-            column.name,
-            texts,
-            self.missing,
-            mark=document.dialect.decimal,
-            order=document.orders.get(column.name),
-            known=Known(storage, form),
-        )
+        mark, order = self.document.dialect.decimal, self.document.orders.get(column.name)
+        return parse_texts(column.name, texts, self.missing, mark, order, Known(storage, form))
 
 
 def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:

@@ -37,34 +37,19 @@ _LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """How a column writes its times.
+    """How a column writes its times."""
 
-    Attributes:
-        order: of year, month and day: "ymd", "dmy" or "mdy"; "dby" or "bdy" if months have names;
-            "" for times of day, without a date.
-        mark: between them; before the year for "bdy".
-        padded: whether days and months always have two digits.
-        month: January as this column would write it; "" where months are numbers.
-        glue: between date and clock, "T" or " "; "" where there are only dates.
-        padded_hour: whether hours always have two digits.
-        seconds: whether the clock shows them.
-        decimals: the most digits of a fraction of a second.
-        point: the mark before that fraction.
-        half: "AM" as this column would write it; "" where the clock has 24 hours.
-        zone: "Z", an offset from UTC such as "+01:00", or nothing.
-    """
-
-    order: str
-    mark: str
-    padded: bool = True
-    month: str = ""
-    glue: str = ""
-    padded_hour: bool = True
-    seconds: bool = False
-    decimals: int = 0
-    point: str = "."
-    half: str = ""
-    zone: str = ""
+    order: str  # of year, month and day: a key of _DATES; "" for times of day
+    mark: str  # between them; before the year for "bdy"
+    padded: bool = True  # days and months always have two digits
+    month: str = ""  # January as this column would write it; "" where months are numbers
+    glue: str = ""  # between date and clock, "T" or " "; "" where there are only dates
+    padded_hour: bool = True  # hours always have two digits
+    seconds: bool = False  # the clock shows them
+    decimals: int = 0  # the most digits of a fraction of a second
+    point: str = "."  # the mark before that fraction
+    half: str = ""  # "AM" as this column would write it; "" where the clock has 24 hours
+    zone: str = ""  # "Z", an offset from UTC such as "+01:00", or nothing
 
     @property
     def has_date(self) -> bool:
@@ -223,13 +208,8 @@ def parsed_times(
 ) -> tuple[np.ndarray, TimeFormat] | None:
     """Seconds since 1970 (in UTC, or as if in UTC) or midnight, and the format.
 
-    Args:
-        texts: of the column.
-        order: of year, month and day, where the texts themselves do not show it.
-
-    Returns:
-        None if the texts are not all times of one format, or if nothing shows which number is the
-        day and which the month.
+    None if the texts are not all times of one format, or if neither they nor `order` show which
+    number is the day and which the month.
     """
     # The first text shows that most columns hold no times.
     if not texts or not any(pattern.match(texts[0]) for pattern in _DATES.values()):

@@ -5,7 +5,7 @@ where it keeps every bit, and by the library itself where it does not. No librar
 imported that the user has not imported.
 """
 
-from miwae.frames._checks import as_frame, checked, is_frame, names
+from miwae.frames._checks import as_frame, names
 from miwae.frames._frame import (
     columns,
     completed,
@@ -19,10 +19,8 @@ from miwae.frames._frame import (
 
 __all__ = [
     "as_frame",
-    "checked",
     "columns",
     "completed",
-    "is_frame",
     "keep",
     "n_rows",
     "names",

@@ -2,15 +2,13 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from miwae.columns import check_names
 from miwae.errors import DataError
-
-Library: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
 
 # `Cells` by position of the column. The values are Any, since a check of types at run time would
 # ask the mapping for one of them, and they can be expensive to compute.
@@ -19,15 +17,10 @@ CellsByColumn: TypeAlias = Mapping[int, Any]
 # Indicators of missing cells, and numbers of copies and rows, by name.
 NewColumns: TypeAlias = Mapping[str, Bool[np.ndarray, " N"] | Int[np.ndarray, " N"]]
 
-FRAMES: dict[Library, str] = {
-    "numpy": "ndarray",
-    "pandas": "DataFrame",
-    "polars": "DataFrame",
-    "pyarrow": "Table",
-}
+FRAMES = {"numpy": "ndarray", "pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 # What people pass instead of a table, and what to do about it.
-REMEDIES: dict[tuple[str, str], str] = {
+REMEDIES = {
     ("pandas", "Series"): "pass series.to_frame()",
     ("polars", "LazyFrame"): "pass frame.collect()",
     ("polars", "Series"): "pass series.to_frame()",
@@ -38,22 +31,14 @@ REMEDIES: dict[tuple[str, str], str] = {
 
 
 def is_frame(x: Any) -> bool:
-    """Whether it is a table of some library, also of one that is not read.
-
-    Everything else (arrays, lists of lists) is something that scikit-learn makes an array of.
-    """
-    if isinstance(x, Mapping):
-        return True
+    """Whether it is a table of some library, also of one that is not read."""
     # `collect` first: listing the columns of a lazy frame can be expensive.
-    return any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
+    marks = ("collect", "column_names", "columns")
+    return isinstance(x, Mapping) or any(hasattr(x, name) for name in marks)
 
 
 def as_frame(x: Any) -> Any:
-    """A frame of some library as it is, and an array of all that scikit-learn takes for one.
-
-    Raises:
-        DataError: says what to pass instead, or that there is no cell.
-    """
+    """A frame of some library as it is, and an array of all that scikit-learn takes for one."""
     frame = checked(x if is_frame(x) else _as_array(x))
     n_rows, n_columns = frame.shape
     if not n_rows or not n_columns:
@@ -65,54 +50,34 @@ def as_frame(x: Any) -> Any:
 
 
 def _as_array(x: Any) -> np.ndarray:
-    """Arrays, lists of lists, and what scikit-learn takes for an array."""
     from sklearn.utils import check_array
 
     if isinstance(x, np.ma.MaskedArray):  # scikit-learn would read what is masked
         numbers = np.issubdtype(x.dtype, np.number) or x.dtype == np.bool_
         x = np.ma.filled(x.astype(np.float64 if numbers else object), np.nan)
-    keep_dtype: Any = None
-    array = check_array(
-        x,
-        dtype=keep_dtype,
-        ensure_all_finite=False,
-        ensure_min_samples=0,  # `as_frame` refuses tables without cells, whatever they are
-        ensure_min_features=0,
-    )
-    return np.asarray(array)
+    # Any dtype is kept, and any size: `as_frame` says what is wrong with an empty table.
+    options: Any = {"dtype": None, "ensure_min_samples": 0, "ensure_min_features": 0}
+    return np.asarray(check_array(x, ensure_all_finite=False, **options))
 
 
 def checked(frame: Any) -> Any:
-    """The same frame, if it is one that is read; a matrix of numpy as an array.
-
-    Raises:
-        DataError: says what to pass instead, or which columns have the same name.
-    """
+    """The same frame, if it is one that is read; a matrix of numpy as an array."""
     names(frame)
     return np.asarray(frame) if isinstance(frame, np.ndarray) else frame
 
 
 def names(frame: Any) -> tuple[str, ...]:
-    """The labels of the columns as text; x0, x1, ... for arrays.
-
-    Raises:
-        DataError: if two are the same, or the frame is not one that is read.
-    """
+    """The labels of the columns as text; x0, x1, ... for arrays."""
     library = library_of(frame)
     if library == "numpy":
         return tuple(f"x{position}" for position in range(frame.shape[1]))
-    labels = frame.column_names if library == "pyarrow" else frame.columns
-    found = tuple(str(label) for label in labels)
+    found = tuple(map(str, frame.column_names if library == "pyarrow" else frame.columns))
     check_names(found)
     return found
 
 
-def library_of(frame: Any) -> Library:
-    """The library of a frame, which somebody has imported if there is such a frame.
-
-    Raises:
-        DataError: if it is no frame that is read; says what to pass instead.
-    """
+def library_of(frame: Any) -> str:
+    """The library of a frame, which somebody has imported if there is such a frame."""
     for library, name in FRAMES.items():
         if _is(frame, library, name):
             if library == "numpy":

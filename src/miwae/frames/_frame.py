@@ -9,7 +9,7 @@ import numpy as np
 from miwae.columns import Cells, Column, check_names
 from miwae.frames._array import array_with_columns, completed_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
-from miwae.frames._checks import CellsByColumn, Library, NewColumns, checked, library_of, names
+from miwae.frames._checks import CellsByColumn, NewColumns, checked, library_of, names
 from miwae.frames._pandas import completed_pandas, pandas_with_columns, read_pandas
 from miwae.frames._series import read_series, values_for, with_type
 
@@ -29,36 +29,26 @@ def n_rows(frame: Any) -> int:
 def columns(frame: Any, missing_values: tuple[Any, ...] = ()) -> list[Column]:
     """The columns in neutral form; the memory of numpy's floats is not copied.
 
-    Args:
-        frame: a table of pandas, polars, pyarrow or numpy.
-        missing_values: values that count as missing besides the library's own (null, NaN, NaT,
-            None).
+    `missing_values` count as missing besides the library's own (null, NaN, NaT, None).
     """
     read, frame = READERS[library_of(frame)], checked(frame)
-    found = zip(_series(frame), names(frame), strict=True)
-    return [read(series, name, missing_values) for series, name in found]
-
-
-def _series(frame: Any) -> list[Any]:
-    """The columns as their library has them."""
     if isinstance(frame, np.ndarray):
-        return list(frame.T)
-    series = nw.from_native(frame, eager_only=True).iter_columns()
-    return [one.to_native() for one in series]
+        series = frame.T
+    else:
+        series = (one.to_native() for one in _wide(frame).iter_columns())
+    pairs = zip(series, names(frame), strict=True)
+    return [read(one, name, missing_values) for one, name in pairs]
+
+
+def _wide(frame: Any) -> nw.DataFrame[Any]:
+    return nw.from_native(frame, eager_only=True)
 
 
 def completed(frame: Any, cells: CellsByColumn) -> Any:
     """A copy with some cells replaced: all others bit for bit, with the same types and labels.
 
     A column without any value, of the type that its library gives to nothing, gets a type for
-    cells of its storage.
-
-    Args:
-        frame: a table of pandas, polars, pyarrow or numpy.
-        cells: `Cells` by position of the column. Each is asked for once, one after the other.
-
-    Raises:
-        DataError: if a value does not fit the type of its column.
+    cells of its storage. The cells of each column are asked for once, one after the other.
     """
     library, frame, labels = library_of(frame), checked(frame), names(frame)
     if library == "numpy":
@@ -88,22 +78,18 @@ def _filled_polars(series: Any, cells: Cells) -> Any:
 
 
 def with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
-    """With further columns of flags or integers, before all others or after them.
-
-    Raises:
-        DataError: if a name is there already; arrays have no names.
-    """
+    """With further columns of flags or integers, before all others or after them."""
     library, frame = library_of(frame), checked(frame)
     if library == "numpy":
         return array_with_columns(frame, columns, first=first)
     check_names([*names(frame), *columns])
     if library == "pandas":
         return pandas_with_columns(frame, columns, first=first)
-    wide = nw.from_native(frame, eager_only=True)
+    wide = _wide(frame)
     further = [nw.new_series(n, v, backend=wide.implementation) for n, v in columns.items()]
-    own, more = np.split(np.arange(frame.shape[1] + len(further)), [frame.shape[1]])
-    order = np.concatenate([more, own] if first else [own, more]).tolist()
-    return keep(wide.with_columns(*further).to_native(), order)
+    order = np.arange(frame.shape[1] + len(further))
+    order = np.roll(order, len(further)) if first else order
+    return keep(wide.with_columns(*further).to_native(), order.tolist())
 
 
 def keep(frame: Any, positions: Sequence[int]) -> Any:
@@ -115,10 +101,10 @@ def keep(frame: Any, positions: Sequence[int]) -> Any:
         return frame.iloc[:, list(positions)]
     if not positions:
         return _without_columns(library, n_rows(frame))
-    return nw.from_native(frame, eager_only=True)[:, list(positions)].to_native()
+    return _wide(frame)[:, list(positions)].to_native()
 
 
-def _without_columns(library: Library, length: int) -> Any:
+def _without_columns(library: str, length: int) -> Any:
     """A frame of this length without columns; narwhals would lose the length."""
     if library == "polars":
         import polars as pl
@@ -150,13 +136,11 @@ def stacked(frames: Sequence[Any]) -> Any:
         return pd.concat(frames, ignore_index=True)
     if not frames[0].shape[1]:
         return _without_columns(library, sum(map(n_rows, frames)))
-    parts = [nw.from_native(frame, eager_only=True) for frame in frames]
-    return nw.concat(parts, how="vertical").to_native()
+    return nw.concat([_wide(frame) for frame in frames], how="vertical").to_native()
 
 
 def to_library(frame: Any, library: Literal["pandas", "polars"]) -> Any:
     """The frame in another library, with the types that are usual there; arrays stay arrays."""
     if library_of(frame) == "numpy":
         return frame
-    wide = nw.from_native(frame, eager_only=True)
-    return wide.to_pandas() if library == "pandas" else wide.to_polars()
+    return _wide(frame).to_pandas() if library == "pandas" else _wide(frame).to_polars()

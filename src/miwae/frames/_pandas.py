@@ -33,15 +33,13 @@ def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Colu
     if isinstance(dtype, pd.ArrowDtype):
         return read_arrow(_chunked(series), name, missing_values, label)
     if isinstance(dtype, pd.CategoricalDtype):
-        codes, levels = series.cat.codes.to_numpy(), dtype.categories.tolist()
+        found = series.cat.codes.to_numpy(), dtype.categories.tolist(), missing_values
         ordered = bool(dtype.ordered)
-        return coded_column(
-            name, "category", codes, levels, missing_values, ordered=ordered, dtype=label
-        )
+        return coded_column(name, "category", *found, ordered=ordered, dtype=label)
     if isinstance(dtype, pd.StringDtype):
         codes, words = pd.factorize(series.array)
-        codes, levels = sorted_levels(codes, words.tolist())
-        return coded_column(name, "text", codes, levels, missing_values, dtype=label)
+        found = sorted_levels(codes, words.tolist())
+        return coded_column(name, "text", *found, missing_values, dtype=label)
     return read_series(series, name, missing_values)
 
 
@@ -112,7 +110,14 @@ def _filled(series: Any, cells: Cells, name: str) -> Any:
     if isinstance(dtype, np.dtype):
         return filled_array(series.to_numpy(), cells, name)
     if isinstance(dtype, pd.SparseDtype):
-        return _filled_sparse(series, cells, name)
+        dense = _filled(series.sparse.to_dense(), cells, name)
+        try:
+            return pd.Series(dense).astype(dtype).array
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"column {name!r} of type {dtype} cannot be filled: make it dense by "
+                "Series.sparse.to_dense()"
+            ) from error
     if isinstance(dtype, pd.ArrowDtype):
         return pd.arrays.ArrowExtensionArray(filled_arrow(_chunked(series), cells, name))
     if isinstance(dtype, pd.CategoricalDtype):
@@ -145,19 +150,6 @@ def _with_levels(dtype: Any, cells: Cells) -> Any:
     except (TypeError, ValueError):  # words beside numbers: refused if one of them is drawn
         return dtype
     return pd.CategoricalDtype(dtype.categories.append(more))
-
-
-def _filled_sparse(series: Any, cells: Cells, name: str) -> Any:
-    import pandas as pd
-
-    dense = _filled(series.sparse.to_dense(), cells, name)
-    try:
-        return pd.Series(dense).astype(series.dtype).array
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            f"column {name!r} of type {series.dtype} cannot be filled: make it dense by "
-            "Series.sparse.to_dense()"
-        ) from error
 
 
 def pandas_with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:

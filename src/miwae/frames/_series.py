@@ -7,19 +7,8 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Int
 
-from miwae.columns import (
-    Cells,
-    Column,
-    as_codes,
-    as_decimals,
-    as_finite,
-    as_texts,
-    cannot_fill,
-    coded_column,
-    other_column,
-    tick_column,
-    ticks_of_day,
-)
+from miwae import columns
+from miwae.columns import Cells, Column
 from miwae.frames._array import in_dtype, read_array
 
 WIDE: tuple[Any, ...] = (nw.Int128, nw.UInt128)  # numpy has no such integers
@@ -69,17 +58,17 @@ def read_series(
     series = nw.from_native(native, series_only=True)
     if dtype in WORDS:
         storage = "text" if dtype == nw.String else "category"
-        return coded_column(name, storage, *_codes(native), missing_values, dtype=label)
+        return columns.coded_column(name, storage, *_codes(native), missing_values, dtype=label)
     missing = series.is_null().to_numpy()
     if dtype == nw.Time:
         # Only as nanoseconds are all times of day integers of one size.
         ticks = series.cast(nw.Time()).cast(nw.Int64()).fill_null(0).to_numpy()
-        return tick_column(
+        return columns.tick_column(
             name, ticks, missing, missing_values, unit="ns", storage="clock", dtype=label
         )
     array = _as_array(series, dtype)
     if array is None:
-        return other_column(name, missing, dtype=label)
+        return columns.other_column(name, missing, dtype=label)
     column = read_array(array, name, missing_values, missing)
     whole = column.whole or dtype in WIDE or getattr(_own_type(native), "scale", 1) <= 0
     return replace(column, dtype=label, whole=whole, typed=dtype is not None)
@@ -116,23 +105,20 @@ def values_for(native: Any, cells: Cells, name: str) -> list[Any] | np.ndarray:
     """The values of cells in a form of which the library can make its own type.
 
     Text and decimals are lists, times arrays of numpy's types, times of day integers.
-
-    Raises:
-        DataError: if no value fits the type.
     """
     values, dtype, own = cells.values, dtype_of(native), _own_type(native)
     if dtype == nw.Decimal:
-        return as_decimals(cells, own.precision, own.scale, name)
+        return columns.as_decimals(cells, own.precision, own.scale, name)
     if dtype in WORDS:
         if dtype == nw.Enum:
-            as_codes(values, dtype.categories, name)  # refuses what is no category
-        return as_texts(values, name)
+            columns.as_codes(values, dtype.categories, name)  # refuses what is no category
+        return columns.as_texts(values, name)
     if dtype == nw.Time:
         unit = getattr(own, "unit", "ns")
-        ticks = ticks_of_day(as_finite(values, name), unit)
+        ticks = columns.ticks_of_day(columns.as_finite(values, name), unit)
         return ticks.astype(np.int32 if unit in ("s", "ms") else np.int64)
     if (similar := _numpy_type(dtype)) is None:
-        raise cannot_fill(name, str(own))
+        raise columns.cannot_fill(name, str(own))
     return in_dtype(np.dtype(similar), values, name)
 
 
