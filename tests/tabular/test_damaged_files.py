@@ -128,7 +128,7 @@ def test_unknown_versions_are_refused(saved, tmp_path):
     table, body = parts_of(saved)
     for version in ("1", "99"):
         table["__metadata__"]["version"] = version
-        refuse(tmp_path / "model", joined(table, body), match=f"format version {version}")
+        refuse(tmp_path / "model", joined(table, body), match=f"file format {version}")
 
 
 def test_corrupted_bytes_never_escape_as_another_error(saved, tmp_path):

@@ -103,12 +103,11 @@ def test_unknown_names_in_a_file_are_refused(changes, message):
         _column(fields)
 
 
-def test_models_of_version_0_1_have_to_be_fitted_again():
-    """The file was written by version 0.1.0."""
-    path = FILES / "version-0.1.miwae"
+def test_models_of_an_older_format_have_to_be_fitted_again():
+    path = FILES / "format-3.miwae"
     message = (
-        f"{path} was written by version 0.1 of miwae, whose files this version does not read: "
-        "fit the model again"
+        f"{path} has file format 3, which this version of miwae does not read (it reads format "
+        "4): fit the model again"
     )
     with pytest.raises(FileFormatError) as raised:
         FittedTable.load(path)

@@ -74,7 +74,7 @@ def test_a_later_version_is_refused_by_name(path):
     header["__metadata__"]["version"] = "99"
     new = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(new)) + new + data[8 + length :])
-    with pytest.raises(FileFormatError, match="format version 99"):
+    with pytest.raises(FileFormatError, match="file format 99"):
         load_tree(path, LIKE)
 
 

@@ -23,9 +23,6 @@ from miwae.training._state import TrainingState
 FORMAT = "miwae"
 VERSION = "4"
 
-# Formats that are no longer read, and the version of miwae that wrote them.
-WRITTEN_BY = {"3": "0.1"}
-
 
 def _is_key(leaf: Any) -> bool:
     return eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
@@ -74,14 +71,10 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _require_version(path: str | Path, version: str | None) -> None:
-    if version in WRITTEN_BY:
-        raise FileFormatError(
-            f"{path} was written by version {WRITTEN_BY[version]} of miwae, whose files this "
-            "version does not read: fit the model again"
-        )
     if version != VERSION:
         raise FileFormatError(
-            f"{path} has format version {version}; this version of miwae reads version {VERSION}"
+            f"{path} has file format {version}, which this version of miwae does not read (it "
+            f"reads format {VERSION}): fit the model again"
         )
 
 
