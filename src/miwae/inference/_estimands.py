@@ -10,8 +10,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Float, Int, Key, PyTree
 
+from miwae._shapes import Drawn, Eta, Means, RowKeys, Rows, Seen
 from miwae.inference._importance import resample, weighted_quantile
 from miwae.model import AbstractObservation
 
@@ -57,24 +58,16 @@ def no_values() -> Estimand:
 
 
 def _closed_form(
-    observation: AbstractObservation,
-    eta: Float[Array, "K B P"],
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-    key: Key[Array, " B"],
-) -> Float[Array, "K B S"]:
+    observation: AbstractObservation, eta: Eta, x: Rows, observed: Seen, key: RowKeys
+) -> Means:
     known, is_known = observation.statistics(x, observed)
     # A known statistic is the same at every sample: it has no Monte Carlo error.
     return jnp.where(is_known[None], known[None], observation.mean(eta, x, observed))
 
 
 def _drawn(
-    observation: AbstractObservation,
-    eta: Float[Array, "K B P"],
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-    key: Key[Array, " B"],
-) -> Float[Array, "K B D"]:
+    observation: AbstractObservation, eta: Eta, x: Rows, observed: Seen, key: RowKeys
+) -> Drawn:
     """Completed rows, missing cells drawn from `p(x_mis | x_obs, z)`."""
 
     def one(eta: Array, x: Array, observed: Array, key: Array) -> Float[Array, "K D"]:
@@ -84,21 +77,17 @@ def _drawn(
     return jnp.where(observed[None], x[None], drawn)
 
 
-def _of_drawn(
-    h: Callable[[Float[Array, " D"]], Float[Array, " S"]], *arguments: PyTree
-) -> Float[Array, "K B S"]:
+def _of_drawn(h: Callable[[Float[Array, " D"]], Float[Array, " S"]], *arguments: PyTree) -> Means:
     return jax.vmap(jax.vmap(h))(_drawn(*arguments))
 
 
-def _nothing(
-    observation: AbstractObservation, eta: Float[Array, "K B P"], *_: PyTree
-) -> Float[Array, "K B 0"]:
+def _nothing(observation: AbstractObservation, eta: Eta, *_: PyTree) -> Float[Array, "K B 0"]:
     return eta[..., :0]
 
 
 def _resampled(
     log_w: Float[Array, "K G"],
-    values: Float[Array, "K B D"],
+    values: Drawn,
     rows: Int[Array, " G"],
     key: Key[Array, " G"],
     *,
@@ -110,7 +99,7 @@ def _resampled(
 
 def _quantiles(
     log_w: Float[Array, "K G"],
-    values: Float[Array, "K B D"],
+    values: Drawn,
     rows: Int[Array, " G"],
     key: Key[Array, " G"],
     *,

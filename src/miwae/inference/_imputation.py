@@ -9,11 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, UInt32
+from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import require_at_least
 from miwae._numerics import by_blocks
 from miwae._row_keys import row_keys
+from miwae._shapes import KeyWords, OneKey, Table, TableSeen
 from miwae.errors import SettingsError
 from miwae.inference._estimands import (
     completed_rows,
@@ -32,7 +33,7 @@ LEAST_FOR_DRAWS = 60.0
 class SingleImputation(NamedTuple):
     """Conditional means, and what is known of their accuracy."""
 
-    x: Float[np.ndarray, "N D"]  # observed cells as they were, missing ones imputed
+    x: Table  # observed cells as they were, missing ones imputed
     mean: Float[np.ndarray, "N S"]  # of the statistics: probabilities, where there are categories
     standard_error: Float[np.ndarray, "N S"]  # of the mean: Monte Carlo error, not the uncertainty
     report: RowReport
@@ -51,7 +52,7 @@ def impute_single(
     x: object,
     observed: object = None,
     *,
-    key: Key[Array, ""],
+    key: OneKey,
     settings: SamplingSettings | None = None,
     scale: Float[np.ndarray, " S"] | None = None,
     callback: Callable[[int, int], None] | None = None,
@@ -113,9 +114,7 @@ def _point(observation: AbstractObservation, mean: Float[Array, "N S"]) -> Float
     return observation.point(mean)
 
 
-def point_of(
-    observation: AbstractObservation, mean: Float[np.ndarray, "N S"]
-) -> Float[np.ndarray, "N D"]:
+def point_of(observation: AbstractObservation, mean: Float[np.ndarray, "N S"]) -> Table:
     """The values that stand for means of the statistics: numbers, most probable categories."""
     return by_blocks(partial(_point, observation), mean)
 
@@ -134,7 +133,7 @@ def expectation(
     observed: object = None,
     *,
     h: Callable[[Float[Array, " D"]], Float[Array, " S"]],
-    key: Key[Array, ""],
+    key: OneKey,
     settings: SamplingSettings | None = None,
     callback: Callable[[int, int], None] | None = None,
 ) -> Expectation:
@@ -179,8 +178,8 @@ def impute_multiple(
     observed: object = None,
     *,
     n_imputations: int,
-    key: Key[Array, ""] | None = None,
-    keys: UInt32[np.ndarray, "N 2"] | None = None,
+    key: OneKey | None = None,
+    keys: KeyWords | None = None,
     settings: SamplingSettings | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
@@ -231,11 +230,8 @@ def impute_multiple(
 
 
 def _draw_keys(
-    key: Key[Array, ""] | None,
-    keys: UInt32[np.ndarray, "N 2"] | None,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-) -> UInt32[np.ndarray, "N 2"]:
+    key: OneKey | None, keys: KeyWords | None, x: Table, observed: TableSeen
+) -> KeyWords:
     if keys is not None:
         return keys
     if key is None:
@@ -256,7 +252,7 @@ def quantiles(
     observed: object = None,
     *,
     levels: tuple[float, ...],
-    key: Key[Array, ""],
+    key: OneKey,
     settings: SamplingSettings | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,

@@ -6,9 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import as_incomplete, require_at_least
+from miwae._shapes import OneKey, Table, TableSeen
 from miwae.errors import SettingsError
 from miwae.model._amortizers import Amortizer, LinearAmortizer
 from miwae.model._fill import AbstractFill, ZeroFill
@@ -50,7 +51,7 @@ def dense_autoencoder(
     posterior: AbstractPosterior | None = None,
     fill: AbstractFill | None = None,
     indicator: bool = False,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """Dense encoder and decoder; by default the architecture of the paper's section 4.2.
 
@@ -106,7 +107,7 @@ def convolutional_autoencoder(
     posterior: AbstractPosterior | None = None,
     fill: AbstractFill | None = None,
     indicator: bool = False,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """Convolutional encoder and decoder for images, after Salimans, Kingma & Welling (2015).
 
@@ -151,7 +152,7 @@ def recurrent_autoencoder(
     posterior: AbstractPosterior | None = None,
     fill: AbstractFill | None = None,
     indicator: bool = True,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """Recurrent encoder and decoder for sequences, with one latent sample for a sequence.
 
@@ -219,8 +220,8 @@ def _blocks(observation: AbstractObservation, n_features: int, what: str) -> int
 
 def linear_core(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"] | None = None,
+    x: Table,
+    observed: TableSeen | None = None,
     *,
     n_latent: int = 10,
     noise_floor: float = 0.01,
@@ -250,7 +251,7 @@ def linear_autoencoder(
     n_layers: int = 3,
     activation: str = "silu",
     residual: bool = False,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """An autoencoder that is the factor analysis `core` before its first step of training.
 

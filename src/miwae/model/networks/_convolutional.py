@@ -20,8 +20,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
+from miwae._shapes import Eta, Kappa, Latents, OneKey
 from miwae.errors import SettingsError
 from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
 
@@ -63,7 +64,6 @@ class ConvolutionLayer(eqx.Module):
     scale: int = eqx.field(static=True, default=1)
 
     def __call__(self, a: Float[Array, "B H W I"]) -> Float[Array, "B SH SW O"]:
-        """Apply the layer."""
         n, height, full, n_in = a.shape
         scale, pieces = self.scale, -(-full // WIDEST)
         width = -(-full // pieces)
@@ -157,7 +157,7 @@ class ConvolutionalEncoder(eqx.Module):
         n_hidden: int = 450,
         activation: str = "silu",
         indicator: bool = False,
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         shape = ImageShape(*shape)
         _require_image(shape, maps)
@@ -179,8 +179,7 @@ class ConvolutionalEncoder(eqx.Module):
         )
         self.shape, self.activation, self.indicator = shape, activation, indicator
 
-    def __call__(self, a: Float[Array, "B I"]) -> Float[Array, "B Q"]:
-        """Apply the network."""
+    def __call__(self, a: Float[Array, "B I"]) -> Kappa:
         function = ACTIVATIONS[self.activation][0]
         planes = jnp.split(a, 2, axis=-1) if self.indicator else [a]
         h = jnp.concatenate([p.reshape(-1, *self.shape) for p in planes], axis=-1)
@@ -221,7 +220,7 @@ class ConvolutionalDecoder(eqx.Module):
         maps: Sequence[int] = (16, 32, 32),
         n_hidden: int = 450,
         activation: str = "silu",
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         shape = ImageShape(*shape)
         _require_image(shape, maps)
@@ -245,8 +244,7 @@ class ConvolutionalDecoder(eqx.Module):
         )
         self.shape, self.activation = shape, activation
 
-    def __call__(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
-        """Apply the network to all latent samples at once."""
+    def __call__(self, z: Latents) -> Eta:
         function = ACTIVATIONS[self.activation][0]
         sizes = _sizes(self.shape, len(self.stages))
         h = self.head(z.reshape(-1, z.shape[-1]))

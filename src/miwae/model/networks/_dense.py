@@ -7,9 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from miwae._numerics import features_first, features_last
+from miwae._shapes import OneKey
 from miwae.errors import SettingsError
 
 
@@ -48,7 +49,6 @@ class DenseLayer(eqx.Module):
     bias: Float[Array, " n_out"]
 
     def __call__(self, a: Float[Array, "n_in ..."]) -> Float[Array, "n_out ..."]:
-        """Apply the layer."""
         bias = self.bias.reshape(-1, *[1] * (a.ndim - 1))
         return jnp.tensordot(self.weight, a, axes=1) + bias
 
@@ -97,7 +97,7 @@ class Dense(eqx.Module):
         activation: str = "tanh",
         residual: bool = False,
         zero_last: bool = False,
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         require_activation(activation)
         widths = [n_in, *[n_hidden] * n_layers, n_out]
@@ -113,7 +113,6 @@ class Dense(eqx.Module):
         self.residual = residual
 
     def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
-        """Apply the network."""
         function = ACTIVATIONS[self.activation][0]
         # One long last axis of all samples of all rows: the loops over it are vectorised best.
         h = features_first(a).reshape(a.shape[-1], -1)
@@ -132,5 +131,4 @@ class LinearResidual(eqx.Module):
     network: Dense
 
     def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
-        """Apply both and add."""
         return features_last(self.linear(features_first(a))) + self.network(a)

@@ -5,10 +5,12 @@ import itertools
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float
 
+from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.errors import SettingsError
 from miwae.model.observations._base import AbstractObservation, Linearisation
+from miwae.model.observations._shapes import Embedded, Measured, PerInput
 
 
 class Part(eqx.Module):
@@ -51,28 +53,24 @@ class Heterogeneous(AbstractObservation):
 
     @property
     def n_features(self) -> int:
-        """Of all parts."""
         return sum(part.observation.n_features for part in self.parts)
 
     @property
     def n_parameters(self) -> int:
-        """Of all parts."""
         return sum(part.observation.n_parameters for part in self.parts)
 
     @property
     def n_inputs(self) -> int:
-        """Of all parts."""
         return sum(part.observation.n_inputs for part in self.parts)
 
     @property
     def n_statistics(self) -> int:
-        """Of all parts."""
         return sum(part.observation.n_statistics for part in self.parts)
 
     def _split(self, a: Array, widths: list[int]) -> list[Array]:
         return jnp.split(a, list(itertools.accumulate(widths))[:-1], axis=-1)
 
-    def _parameters(self, eta: Float[Array, "K B P"]) -> list[Float[Array, "K B _"]]:
+    def _parameters(self, eta: Eta) -> list[Float[Array, "K B _"]]:
         return self._split(eta, [part.observation.n_parameters for part in self.parts])
 
     def _in_order(self, features: list[Array]) -> Array:
@@ -81,58 +79,38 @@ class Heterogeneous(AbstractObservation):
         back = sorted(range(len(order)), key=order.__getitem__)
         return jnp.concatenate(features, axis=-1)[..., jnp.array(back)]
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """By part."""
+    def supports(self, x: Rows) -> Seen:
         return self._in_order([p.observation.supports(x[:, p.columns]) for p in self.parts])
 
-    def embed(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
-        """By part."""
+    def embed(self, x: Rows, observed: Seen) -> Embedded:
         pairs = [
             part.observation.embed(x[:, part.columns], observed[:, part.columns])
             for part in self.parts
         ]
         return _joined(pairs)
 
-    def statistics(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
-        """By part."""
+    def statistics(self, x: Rows, observed: Seen) -> Measured:
         pairs = [
             part.observation.statistics(x[:, part.columns], observed[:, part.columns])
             for part in self.parts
         ]
         return _joined(pairs)
 
-    def log_prob(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B"]:
-        """The sum over the parts."""
+    def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         terms = [
             part.observation.log_prob(own, x[:, part.columns], observed[:, part.columns])
             for part, own in zip(self.parts, self._parameters(eta), strict=True)
         ]
         return jnp.sum(jnp.stack(terms), axis=0)
 
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
-        """By part."""
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         means = [
             part.observation.mean(own, x[:, part.columns], observed[:, part.columns])
             for part, own in zip(self.parts, self._parameters(eta), strict=True)
         ]
         return jnp.concatenate(means, axis=-1)
 
-    def sample(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-        key: Key[Array, ""],
-    ) -> Float[Array, "K B D"]:
-        """By part."""
+    def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         keys = jax.random.split(key, len(self.parts))
         draws = [
             part.observation.sample(own, x[:, part.columns], observed[:, part.columns], k)
@@ -140,15 +118,13 @@ class Heterogeneous(AbstractObservation):
         ]
         return self._in_order(draws)
 
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
-        """By part."""
+    def point(self, mean: Statistics) -> Rows:
         means = self._split(mean, [part.observation.n_statistics for part in self.parts])
         return self._in_order(
             [part.observation.point(own) for part, own in zip(self.parts, means, strict=True)]
         )
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
-        """Block-diagonal."""
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         widths = [part.observation.n_inputs for part in self.parts]
         parts = [
             part.observation.linearise(own_mean, own_noise)
