@@ -5,7 +5,7 @@ their errors follow from the values and the weights; a summary, such as quantile
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,11 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from miwae._shapes import Drawn, Eta, Means, RowKeys, Rows, Seen
 from miwae.inference._importance import resample, weighted_quantile
 from miwae.model import AbstractObservation
+
+# Of the rows that are summarised together.
+Weights: TypeAlias = Float[Array, "K G"]
+Chosen: TypeAlias = Int[Array, " G"]
+ChosenKeys: TypeAlias = Key[Array, " G"]
 
 
 class Estimand(NamedTuple):
@@ -86,24 +91,14 @@ def _nothing(observation: AbstractObservation, eta: Eta, *_: PyTree) -> Float[Ar
 
 
 def _resampled(
-    log_w: Float[Array, "K G"],
-    values: Drawn,
-    rows: Int[Array, " G"],
-    key: Key[Array, " G"],
-    *,
-    n_imputations: int,
+    log_w: Weights, values: Drawn, rows: Chosen, key: ChosenKeys, *, n_imputations: int
 ) -> Float[Array, "G M D"]:
     index = resample(key, log_w, n_imputations)
     return jnp.moveaxis(values[index, rows[None]], 0, 1)
 
 
 def _quantiles(
-    log_w: Float[Array, "K G"],
-    values: Drawn,
-    rows: Int[Array, " G"],
-    key: Key[Array, " G"],
-    *,
-    levels: Float[Array, " Q"],
+    log_w: Weights, values: Drawn, rows: Chosen, key: ChosenKeys, *, levels: Float[Array, " Q"]
 ) -> Float[Array, "G Q D"]:
     def one(row: tuple[Array, Array]) -> Float[Array, "Q D"]:
         log_w, place = row

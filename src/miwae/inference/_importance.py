@@ -48,13 +48,7 @@ def standard_error(log_w: PerSample, h: Means) -> Statistics:
 
 
 def resample(key: Keys, log_w: PerSample, n_draws: int) -> Int[Array, "M B"]:
-    """Indices of samples drawn with replacement, each with the probability of its weight.
-
-    Args:
-        key: a single key, or one for each row.
-        log_w: log-weights.
-        n_draws: M.
-    """
+    """Indices of M samples drawn with replacement, each with the probability of its weight."""
     level = uniform(key, (n_draws, log_w.shape[1]))
     cumulative = jnp.cumsum(jax.nn.softmax(log_w, axis=0), axis=0)
     find = jax.vmap(lambda own, u: jnp.searchsorted(own, u * own[-1], side="right"), 1, 1)
@@ -126,10 +120,7 @@ class _Tail(NamedTuple):
 
 
 def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
-    """The empirical Bayes estimate of Zhang & Stephens (2009).
-
-    With the weak prior towards 0.5 of Vehtari et al. (2024) for k.
-    """
+    """By Zhang & Stephens (2009), with the weak prior of Vehtari et al. (2024) for k, at 0.5."""
     n = n_samples.astype(top.dtype)
     length = jnp.ceil(jnp.minimum(n / 5, 3 * jnp.sqrt(n))).astype(int)
     place = jnp.arange(top.shape[1])[None, :]
@@ -177,10 +168,8 @@ def smoothed(
     them, no larger than the largest was: a few lucky samples no longer decide everything, at the
     price of a little bias. Flat and short tails stay as they are.
 
-    Args:
-        log_w: log-weights, -inf for samples that do not count.
-        n_samples: how many do.
-        above: rows whose k is not above this stay as they are.
+    Samples that do not count have log-weight -inf, `n_samples` do. Rows whose k is not above
+    `above` stay as they are.
     """
     top, place = _largest(log_w)
     tail = _fit_tail(top, n_samples)

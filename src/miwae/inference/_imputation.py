@@ -82,24 +82,15 @@ def impute_single(
     report = None
     if needed.any():
         part, part_seen = values[needed], seen[needed]
-        sampled = sample_rows(
-            autoencoder,
-            part,
-            part_seen,
-            row_keys(key, part, part_seen),
-            settings or SamplingSettings(),
-            conditional_mean(observation),
-            scale=scale,
-            callback=callback,
-            deadline=deadline,
-        )
+        keys, estimand = row_keys(key, part, part_seen), conditional_mean(observation)
+        settings = settings or SamplingSettings()
+        limits = {"scale": scale, "callback": callback, "deadline": deadline}
+        sampled = sample_rows(autoencoder, part, part_seen, keys, settings, estimand, **limits)
         report = sampled.report
         mean[needed] = np.where(is_known[needed], known[needed], sampled.mean)
         error[needed] = np.where(is_known[needed], 0.0, sampled.standard_error)
-    imputed = point_of(observation, mean)
-    return SingleImputation(
-        np.where(seen, values, imputed), mean, error, _spread_report(needed, report)
-    )
+    completed = np.where(seen, values, point_of(observation, mean))
+    return SingleImputation(completed, mean, error, _spread_report(needed, report))
 
 
 @eqx.filter_jit
@@ -152,16 +143,9 @@ def expectation(
     shape = jax.eval_shape(h, jax.ShapeDtypeStruct((values.shape[1],), jnp.float32)).shape
     if len(shape) != 1:
         raise SettingsError(f"h must return a vector, but returns an array of shape {shape}")
-
-    sampled = sample_rows(
-        autoencoder,
-        values,
-        seen,
-        row_keys(key, values, seen),
-        settings or SamplingSettings(),
-        expectation_of(h, shape[0]),
-        callback=callback,
-    )
+    keys, estimand = row_keys(key, values, seen), expectation_of(h, shape[0])
+    settings = settings or SamplingSettings()
+    sampled = sample_rows(autoencoder, values, seen, keys, settings, estimand, callback=callback)
     return Expectation(sampled.mean, sampled.standard_error, sampled.report)
 
 
@@ -213,16 +197,10 @@ def impute_multiple(
         settings = settings or SamplingSettings()
         enough = max(settings.min_ess, 10.0 * n_imputations, LEAST_FOR_DRAWS)
         tolerance = None if settings.tolerance is None else np.inf
-        sampled = sample_rows(
-            autoencoder,
-            part,
-            part_seen,
-            own,
-            dataclasses.replace(settings, min_ess=enough, tolerance=tolerance),
-            completed_rows(autoencoder.generative.observation, n_imputations),
-            callback=callback,
-            deadline=deadline,
-        )
+        settings = dataclasses.replace(settings, min_ess=enough, tolerance=tolerance)
+        estimand = completed_rows(autoencoder.generative.observation, n_imputations)
+        limits = {"callback": callback, "deadline": deadline}
+        sampled = sample_rows(autoencoder, part, part_seen, own, settings, estimand, **limits)
         report = sampled.report
         drawn = np.moveaxis(sampled.summary, 1, 0)
         copies[:, needed] = np.where(part_seen[None], part[None], drawn)
@@ -274,15 +252,9 @@ def quantiles(
         raise SettingsError(f"levels must lie strictly between 0 and 1, not {levels}")
     values, seen = check_data(autoencoder, x, observed)
     settings = settings or SamplingSettings(n_samples=10 * BLOCK, tolerance=None)
-    sampled = sample_rows(
-        autoencoder,
-        values,
-        seen,
-        row_keys(key, values, seen),
-        settings,
-        row_quantiles(autoencoder.generative.observation, tuple(levels)),
-        callback=callback,
-        deadline=deadline,
-    )
+    keys = row_keys(key, values, seen)
+    estimand = row_quantiles(autoencoder.generative.observation, tuple(levels))
+    limits = {"callback": callback, "deadline": deadline}
+    sampled = sample_rows(autoencoder, values, seen, keys, settings, estimand, **limits)
     cells = np.moveaxis(sampled.summary, 1, 0)
     return Quantiles(np.where(seen[None], values[None], cells), sampled.report)

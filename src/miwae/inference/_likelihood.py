@@ -46,14 +46,10 @@ def log_likelihood(
         callback: called with the number of finished rows and of all rows.
     """
     values, seen = check_data(autoencoder, x, observed)
+    limits = {"tolerance": None, "smooth": False, "memory": memory}
+    settings, keys = SamplingSettings(n_samples=n_samples, **limits), row_keys(key, values, seen)
     sampled = sample_rows(
-        autoencoder,
-        values,
-        seen,
-        row_keys(key, values, seen),
-        SamplingSettings(n_samples=n_samples, tolerance=None, smooth=False, memory=memory),
-        no_values(),
-        callback=callback,
+        autoencoder, values, seen, keys, settings, no_values(), callback=callback
     )
     report = sampled.report
     relative_variance = 1 / report.effective_sample_size - 1 / report.n_samples

@@ -160,16 +160,9 @@ def sample_rows(
 ) -> Sampled:
     """Sample all rows until each has enough.
 
-    Args:
-        autoencoder: the model.
-        x: rows.
-        observed: True where a cell was seen.
-        keys: the words of a key for each row, from `row_keys`.
-        settings: how long to sample.
-        estimand: what is computed from the latent samples.
-        scale: unit of the tolerance for each value of the estimand; by default 1.
-        callback: called with the number of finished rows and of all rows.
-        deadline: by `time.monotonic()`; after it no row gets more than one more round.
+    The tolerance of a value of the estimand is in units of its `scale`, by default 1; `callback`
+    gets the number of finished rows and of all rows; after `deadline`, by `time.monotonic()`, no
+    row gets more than one more round.
     """
     if len(x) == 0:
         raise DataError("x has no rows")

@@ -14,17 +14,10 @@ from miwae.errors import SettingsError
 def applied(
     network: Callable[..., Any], x: Float[Array, "*B I"], *rest: Array, called: str, given: str
 ) -> Any:
-    """What a part of a model makes of its inputs.
-
-    Args:
-        network: the part.
-        x: its inputs, whose last axis has to suit it.
-        rest: further inputs.
-        called: what it is in the model, such as "encoder".
-        given: what the inputs are.
+    """What a part of a model makes of its inputs, whose last axis has to suit it.
 
     Raises:
-        SettingsError: it fails; names the part and the width of its inputs.
+        SettingsError: it fails; names the part as `called`, and the inputs as `given`.
     """
     try:
         return network(x, *rest)

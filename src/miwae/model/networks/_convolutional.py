@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from miwae._shapes import Eta, Kappa, Latents, OneKey
 from miwae.errors import SettingsError
-from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
+from miwae.model.networks._dense import ACTIVATIONS, Dense, generator, require_activation
 
 WIDEST = 14  # pixels of a line that a banded matrix is made for
 
@@ -116,11 +116,25 @@ def _sizes(shape: ImageShape, n_stages: int) -> list[ImageShape]:
     return sizes
 
 
-def _require_image(shape: ImageShape, maps: Sequence[int]) -> None:
+class _Start(NamedTuple):
+    """What the constructors of encoder and decoder begin with."""
+
+    shape: ImageShape
+    n_innermost: int  # features of an image behind the last stage
+    rng: np.random.Generator  # for the stages
+    key_head: OneKey
+
+
+def _start(shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey) -> _Start:
+    shape = ImageShape(*shape)
     if min(shape) < 1:
         raise SettingsError(f"an image has at least one pixel and one channel, not {shape}")
     if not maps or min(maps) < 1:
         raise SettingsError(f"maps needs a positive number for each stage, not {tuple(maps)}")
+    require_activation(activation)
+    key_stages, key_head = jax.random.split(key)
+    innermost = _sizes(shape, len(maps))[-1]._replace(channels=maps[-1])
+    return _Start(shape, innermost.n_features, generator(key_stages), key_head)
 
 
 class ConvolutionalEncoder(eqx.Module):
@@ -159,24 +173,12 @@ class ConvolutionalEncoder(eqx.Module):
         indicator: bool = False,
         key: OneKey,
     ) -> None:
-        shape = ImageShape(*shape)
-        _require_image(shape, maps)
-        require_activation(activation)
-        key_stages, key_head = jax.random.split(key)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_stages)))
+        shape, n_innermost, rng, key_head = _start(shape, maps, activation, key)
         widths = [shape.channels * (2 if indicator else 1), *maps]
-        self.stages = tuple(
-            _layer(rng, activation, 4 * a, b) for a, b in zip(widths, maps, strict=False)
-        )
-        last = _sizes(shape, len(maps))[-1]
-        self.head = Dense(
-            last.height * last.width * maps[-1],
-            n_out,
-            n_hidden=n_hidden,
-            n_layers=1,
-            activation=activation,
-            key=key_head,
-        )
+        pairs = zip(widths, maps, strict=False)
+        self.stages = tuple(_layer(rng, activation, 4 * a, b) for a, b in pairs)
+        sizes = {"n_hidden": n_hidden, "n_layers": 1, "activation": activation}
+        self.head = Dense(n_innermost, n_out, **sizes, key=key_head)
         self.shape, self.activation, self.indicator = shape, activation, indicator
 
     def __call__(self, a: Float[Array, "B I"]) -> Kappa:
@@ -222,20 +224,9 @@ class ConvolutionalDecoder(eqx.Module):
         activation: str = "silu",
         key: OneKey,
     ) -> None:
-        shape = ImageShape(*shape)
-        _require_image(shape, maps)
-        require_activation(activation)
-        key_stages, key_head = jax.random.split(key)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_stages)))
-        first = _sizes(shape, len(maps))[-1]
-        self.head = Dense(
-            n_latent,
-            first.height * first.width * maps[-1],
-            n_hidden=n_hidden,
-            n_layers=1,
-            activation=activation,
-            key=key_head,
-        )
+        shape, n_innermost, rng, key_head = _start(shape, maps, activation, key)
+        sizes = {"n_hidden": n_hidden, "n_layers": 1, "activation": activation}
+        self.head = Dense(n_latent, n_innermost, **sizes, key=key_head)
         inwards = [n_blocks * shape.channels, *maps]
         self.stages = tuple(
             # The last stage has no activation behind it: Glorot's variance.

@@ -42,6 +42,11 @@ def require_activation(name: str) -> None:
         raise SettingsError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {name!r}")
 
 
+def generator(key: OneKey) -> np.random.Generator:
+    """NumPy's random numbers, from a key."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
 class DenseLayer(eqx.Module):
     """`weight @ a + bias`, features first: (n_in, ...) to (n_out, ...)."""
 
@@ -101,7 +106,7 @@ class Dense(eqx.Module):
     ) -> None:
         require_activation(activation)
         widths = [n_in, *[n_hidden] * n_layers, n_out]
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = generator(key)
         layers = [
             dense_layer(rng, a, b, activation)
             for a, b in zip(widths[:-2], widths[1:-1], strict=True)

@@ -8,13 +8,12 @@ else has to be said about lengths.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from miwae._arrays import require_at_least
 from miwae._numerics import features_first
 from miwae._shapes import Eta, Kappa, Latents, OneKey
-from miwae.model.networks._dense import Dense, DenseLayer, dense_layer
+from miwae.model.networks._dense import Dense, DenseLayer, dense_layer, generator
 
 
 class GRU(eqx.Module):
@@ -28,7 +27,7 @@ class GRU(eqx.Module):
     state: DenseLayer
 
     def __init__(self, n_in: int, n_hidden: int, *, key: OneKey) -> None:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = generator(key)
         self.inputs = dense_layer(rng, n_in, 3 * n_hidden, "tanh")
         self.state = dense_layer(rng, n_hidden, 3 * n_hidden, "tanh")
 
@@ -152,7 +151,7 @@ class RecurrentDecoder(eqx.Module):
         require_at_least(1, n_latent=n_latent, n_steps=n_steps, n_features=n_features)
         key_gru, key_head = jax.random.split(key)
         self.gru = GRU(n_latent + 1, n_hidden, key=key_gru)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_head)))
+        rng = generator(key_head)
         self.head = dense_layer(rng, n_hidden, n_blocks * n_features, "tanh")
         self.n_steps, self.n_blocks = n_steps, n_blocks
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from miwae._arrays import require_at_least
 from miwae._shapes import Inputs, InputsSeen, Kappa, OneKey
-from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
+from miwae.model.networks._dense import ACTIVATIONS, Dense, generator, require_activation
 
 
 class Embeddings(eqx.Module):
@@ -25,7 +25,7 @@ class Embeddings(eqx.Module):
     identity: Float[Array, "E M"]
 
     def __init__(self, n_inputs: int, n_embedding: int, *, key: OneKey) -> None:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = generator(key)
         draw = lambda: jnp.asarray(  # noqa: E731
             rng.normal(0.0, 1 / np.sqrt(n_embedding), (n_inputs, n_embedding)).astype(np.float32)
         )
@@ -149,7 +149,7 @@ class AttentionEncoder(eqx.Module):
         shape = {"n_hidden": n_hidden, "activation": activation}
         self.keys = Dense(n_embedding, n_embedding, n_layers=1, **shape, key=key_k)
         self.answers = Dense(n_embedding, n_embedding, n_layers=1, **shape, key=key_a)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_q)))
+        rng = generator(key_q)
         self.questions = jnp.asarray(rng.normal(size=(n_questions, n_embedding)), jnp.float32)
         self.outer = Dense(n_questions * n_embedding, n_out, n_layers=n_layers, **shape, key=key_o)
 

@@ -92,28 +92,16 @@ class AbstractObservation(eqx.Module):
         """Parameters whose mean follows a linear predictor near `mean`, with variance `noise`."""
 
 
-class AbstractFactorized(AbstractObservation):
-    """Numbers, independent given z, each with the same family of univariate distributions.
+class AbstractNumbers(AbstractObservation):
+    """Numbers, whose statistics are the values themselves."""
 
-    The parameters of a row are laid out in `blocks` of D: first all locations, then all scales,
-    and so on. A subclass says what the distribution is, given those blocks with the features
-    first.
-    """
+    def supports(self, x: Rows) -> Seen:
+        """All real numbers, unless a subclass says otherwise."""
+        return jnp.isfinite(x)
 
-    blocks: eqx.AbstractVar[int]
-    interior: eqx.AbstractClassVar[float]  # a value inside the support, put into missing cells
-
-    @abc.abstractmethod
-    def distribution(self, eta: EtaFirst) -> Distribution:
-        """The distribution of the cells, with batch shape (D, K, B)."""
-
-    @abc.abstractmethod
     def to_input(self, x: Rows) -> Rows:
-        """The scale on which networks see a value."""
-
-    @property
-    def n_parameters(self) -> int:
-        return self.blocks * self.n_features
+        """The scale on which networks see a value: its own, unless a subclass says otherwise."""
+        return x
 
     @property
     def n_inputs(self) -> int:
@@ -129,6 +117,29 @@ class AbstractFactorized(AbstractObservation):
     def statistics(self, x: Rows, observed: Seen) -> Measured:
         return x, observed
 
+    def point(self, mean: Statistics) -> Rows:
+        return mean
+
+
+class AbstractFactorized(AbstractNumbers):
+    """Numbers, independent given z, each with the same family of univariate distributions.
+
+    The parameters of a row are laid out in `blocks` of D: first all locations, then all scales,
+    and so on. A subclass says what the distribution is, given those blocks with the features
+    first.
+    """
+
+    blocks: eqx.AbstractVar[int]
+    interior: eqx.AbstractClassVar[float]  # a value inside the support, put into missing cells
+
+    @abc.abstractmethod
+    def distribution(self, eta: EtaFirst) -> Distribution:
+        """The distribution of the cells, with batch shape (D, K, B)."""
+
+    @property
+    def n_parameters(self) -> int:
+        return self.blocks * self.n_features
+
     def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         safe = features_first(jnp.where(observed, x, self.interior))[:, None, :]
         cells = jnp.asarray(self.distribution(features_first(eta)).log_prob(safe))
@@ -141,6 +152,3 @@ class AbstractFactorized(AbstractObservation):
     def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         draw = self.distribution(features_first(eta)).sample(key)
         return features_last(jnp.asarray(draw, dtype=eta.dtype))
-
-    def point(self, mean: Statistics) -> Rows:
-        return mean

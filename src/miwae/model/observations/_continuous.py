@@ -13,8 +13,8 @@ from miwae._numerics import features_first, features_last, softplus_inverse
 from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.kernels import cholesky_solve, solve_lower_transposed
 from miwae.model._distributions import StudentTDistribution
-from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
+from miwae.model.observations._base import AbstractFactorized, AbstractNumbers, Linearisation
+from miwae.model.observations._shapes import EtaFirst, Measured, PerInput
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
 # 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the
@@ -57,12 +57,6 @@ class AbstractNormal(AbstractFactorized):
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 0.0
 
-    def supports(self, x: Rows) -> Seen:
-        return jnp.isfinite(x)
-
-    def to_input(self, x: Rows) -> Rows:
-        return x
-
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw = jnp.split(eta, 2)
         return dist.Normal(loc, _scale(raw, self.scale_floor))
@@ -91,12 +85,6 @@ class StudentT(AbstractFactorized):
     df_floor: float = eqx.field(static=True, default=2.1)
     blocks: ClassVar[int] = 3
     interior: ClassVar[float] = 0.0
-
-    def supports(self, x: Rows) -> Seen:
-        return jnp.isfinite(x)
-
-    def to_input(self, x: Rows) -> Rows:
-        return x
 
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw, tail = jnp.split(eta, 3)
@@ -222,7 +210,7 @@ class _Factor(eqx.Module):
     log_prob: PerSample
 
 
-class LowRankNormal(AbstractObservation):
+class LowRankNormal(AbstractNumbers):
     """Normal with covariance `F F' + diag(s^2)`, all given by the decoder.
 
     The marginal over the observed cells of a row is exact, by the matrix determinant lemma, at the
@@ -238,26 +226,6 @@ class LowRankNormal(AbstractObservation):
     @property
     def n_parameters(self) -> int:
         return (2 + self.rank) * self.n_features
-
-    @property
-    def n_inputs(self) -> int:
-        return self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        return self.n_features
-
-    def supports(self, x: Rows) -> Seen:
-        return jnp.isfinite(x)
-
-    def embed(self, x: Rows, observed: Seen) -> Embedded:
-        return x, observed
-
-    def statistics(self, x: Rows, observed: Seen) -> Measured:
-        return x, observed
-
-    def point(self, mean: Statistics) -> Rows:
-        return mean
 
     def moments(self, eta: Eta) -> tuple[Drawn, Drawn, Float[Array, "K B D R"]]:
         """Location, scale of the diagonal part, and loadings."""

@@ -48,9 +48,6 @@ class Bernoulli(AbstractFactorized):
     def supports(self, x: Rows) -> Seen:
         return (x == 0) | (x == 1)
 
-    def to_input(self, x: Rows) -> Rows:
-        return x
-
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         return dist.BernoulliLogits(eta)
 
@@ -140,9 +137,6 @@ class Points(AbstractFactorized):
         """All real numbers: those between the values count as the nearest."""
         return jnp.isfinite(x)
 
-    def to_input(self, x: Rows) -> Rows:
-        return x
-
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         values = jax.lax.stop_gradient(self.values)[:, :, None, None]
         shares = jax.lax.stop_gradient(self.shares)[:, :, None, None]
@@ -192,6 +186,27 @@ class AbstractCoded(AbstractObservation):
         """The inputs and statistics of codes, laid out in blocks of D."""
 
     @property
+    @abc.abstractmethod
+    def n_indicators(self) -> int:
+        """Parameters, inputs and statistics of each feature, as many of each."""
+
+    @property
+    def n_features(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.n_indicators * self.n_features
+
+    @property
+    def n_inputs(self) -> int:
+        return self.n_indicators * self.n_features
+
+    @property
+    def n_statistics(self) -> int:
+        return self.n_indicators * self.n_features
+
+    @property
     def most(self) -> int:
         """C, the largest number of values of a feature."""
         return max(self.sizes)
@@ -238,20 +253,8 @@ class Categorical(AbstractCoded):
     sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
 
     @property
-    def n_features(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def n_parameters(self) -> int:
-        return self.most * self.n_features
-
-    @property
-    def n_inputs(self) -> int:
-        return self.most * self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        return self.most * self.n_features
+    def n_indicators(self) -> int:
+        return self.most
 
     def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
         hot = codes[:, None, :] == jnp.arange(self.most, dtype=codes.dtype)[None, :, None]
@@ -287,20 +290,8 @@ class Ordinal(AbstractCoded):
     sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
 
     @property
-    def n_features(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def n_parameters(self) -> int:
-        return (self.most - 1) * self.n_features
-
-    @property
-    def n_inputs(self) -> int:
-        return (self.most - 1) * self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        return (self.most - 1) * self.n_features
+    def n_indicators(self) -> int:
+        return self.most - 1
 
     def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
         hot = codes[:, None, :] > jnp.arange(self.most - 1, dtype=codes.dtype)[None, :, None]
