@@ -29,11 +29,7 @@ def applied(
 
 
 def require_width(y: Array, expected: int, source: str, target: str) -> None:
-    """Refuse what one part gives, if another needs it of another width.
-
-    Raises:
-        SettingsError: names both parts and both widths.
-    """
+    """Refuse what one part gives, if another needs it of another width; names both."""
     width = y.shape[-1]
     if width != expected:
         raise SettingsError(f"{source} has width {width}, but {target} needs {expected}")

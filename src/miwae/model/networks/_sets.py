@@ -83,11 +83,8 @@ class SetEncoder(eqx.Module):
         key_e, key_i, key_o = jax.random.split(key, 3)
         self.embeddings = Embeddings(n_inputs, n_embedding, key=key_e)
         shape = {"n_hidden": n_hidden, "activation": activation}
-        self.inner = (
-            Dense(n_embedding, n_embedding, n_layers=n_inner, **shape, key=key_i)
-            if n_inner
-            else None
-        )
+        inner = eqx.Partial(Dense, n_embedding, n_embedding, n_layers=n_inner, **shape)
+        self.inner = inner(key=key_i) if n_inner else None
         self.outer = Dense(n_embedding, n_out, n_layers=n_layers, **shape, key=key_o)
         self.activation = activation
 
