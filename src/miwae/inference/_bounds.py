@@ -8,12 +8,12 @@ formulas agree.
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from miwae._numerics import logmeanexp
+from miwae._shapes import PerRow, PerSample
 
 
-def miwae_bound(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
+def miwae_bound(log_w: PerSample) -> PerRow:
     """`log (1/K) sum_k w_k`, Eqn. (4): tight as K grows.
 
     Example:
@@ -23,7 +23,7 @@ def miwae_bound(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
     return logmeanexp(log_w, axis=0)
 
 
-def mvae_bound(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
+def mvae_bound(log_w: PerSample) -> PerRow:
     """`(1/K) sum_k log w_k`: the one-sample bound L_1, Eqn. (5), averaged over K draws."""
     return jnp.mean(log_w, axis=0)
 
@@ -31,7 +31,7 @@ def mvae_bound(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
 iwae_bound = miwae_bound
 vae_bound = mvae_bound
 
-BOUNDS: dict[str, Callable[[Float[Array, "K B"]], Float[Array, " B"]]] = {
+BOUNDS: dict[str, Callable[[PerSample], PerRow]] = {
     "miwae": miwae_bound,
     "mvae": mvae_bound,
     "iwae": iwae_bound,

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import require_at_least
 from miwae._compilation import compiled
+from miwae._shapes import OneKey
 from miwae.errors import SettingsError
 from miwae.inference._weights import draw, log_weights
 from miwae.model import Autoencoder, check_data
@@ -40,17 +41,17 @@ def _run(
     autoencoder: Autoencoder,
     x: Float[Array, "N D"],
     observed: Bool[Array, "N D"],
-    key: Key[Array, ""],
+    key: OneKey,
     n_steps: int,
     scheme: str,
 ) -> tuple[_Place, Float[Array, "T N D"]]:
     everything = jnp.ones(x.shape, dtype=bool)
 
-    def complete(eta: Float[Array, "1 N P"], key: Key[Array, ""]) -> Float[Array, "N D"]:
+    def complete(eta: Float[Array, "1 N P"], key: OneKey) -> Float[Array, "N D"]:
         drawn = autoencoder.generative.observation.sample(eta, x, observed, key)[0]
         return jnp.where(observed, x, drawn)
 
-    def step(place: _Place, key: Key[Array, ""]) -> tuple[_Place, Float[Array, "N D"]]:
+    def step(place: _Place, key: OneKey) -> tuple[_Place, Float[Array, "N D"]]:
         key_z, key_u, key_x = jax.random.split(key, 3)
         proposal = autoencoder.propose(place.x, everything)
         z = proposal.sample(key_z, 1)
@@ -83,7 +84,7 @@ def gibbs(
     x: object,
     observed: object = None,
     *,
-    key: Key[Array, ""],
+    key: OneKey,
     n_steps: int,
     scheme: str = "metropolis-within-gibbs",
 ) -> Chain:

@@ -5,15 +5,21 @@ their errors follow from the values and the weights; a summary, such as quantile
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Float, Int, Key, PyTree
 
+from miwae._shapes import Drawn, Eta, Means, RowKeys, Rows, Seen
 from miwae.inference._importance import resample, weighted_quantile
 from miwae.model import AbstractObservation
+
+# Of the rows that are summarised together.
+Weights: TypeAlias = Float[Array, "K G"]
+Chosen: TypeAlias = Int[Array, " G"]
+ChosenKeys: TypeAlias = Key[Array, " G"]
 
 
 class Estimand(NamedTuple):
@@ -57,24 +63,16 @@ def no_values() -> Estimand:
 
 
 def _closed_form(
-    observation: AbstractObservation,
-    eta: Float[Array, "K B P"],
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-    key: Key[Array, " B"],
-) -> Float[Array, "K B S"]:
+    observation: AbstractObservation, eta: Eta, x: Rows, observed: Seen, key: RowKeys
+) -> Means:
     known, is_known = observation.statistics(x, observed)
     # A known statistic is the same at every sample: it has no Monte Carlo error.
     return jnp.where(is_known[None], known[None], observation.mean(eta, x, observed))
 
 
 def _drawn(
-    observation: AbstractObservation,
-    eta: Float[Array, "K B P"],
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-    key: Key[Array, " B"],
-) -> Float[Array, "K B D"]:
+    observation: AbstractObservation, eta: Eta, x: Rows, observed: Seen, key: RowKeys
+) -> Drawn:
     """Completed rows, missing cells drawn from `p(x_mis | x_obs, z)`."""
 
     def one(eta: Array, x: Array, observed: Array, key: Array) -> Float[Array, "K D"]:
@@ -84,37 +82,23 @@ def _drawn(
     return jnp.where(observed[None], x[None], drawn)
 
 
-def _of_drawn(
-    h: Callable[[Float[Array, " D"]], Float[Array, " S"]], *arguments: PyTree
-) -> Float[Array, "K B S"]:
+def _of_drawn(h: Callable[[Float[Array, " D"]], Float[Array, " S"]], *arguments: PyTree) -> Means:
     return jax.vmap(jax.vmap(h))(_drawn(*arguments))
 
 
-def _nothing(
-    observation: AbstractObservation, eta: Float[Array, "K B P"], *_: PyTree
-) -> Float[Array, "K B 0"]:
+def _nothing(observation: AbstractObservation, eta: Eta, *_: PyTree) -> Float[Array, "K B 0"]:
     return eta[..., :0]
 
 
 def _resampled(
-    log_w: Float[Array, "K G"],
-    values: Float[Array, "K B D"],
-    rows: Int[Array, " G"],
-    key: Key[Array, " G"],
-    *,
-    n_imputations: int,
+    log_w: Weights, values: Drawn, rows: Chosen, key: ChosenKeys, *, n_imputations: int
 ) -> Float[Array, "G M D"]:
     index = resample(key, log_w, n_imputations)
     return jnp.moveaxis(values[index, rows[None]], 0, 1)
 
 
 def _quantiles(
-    log_w: Float[Array, "K G"],
-    values: Float[Array, "K B D"],
-    rows: Int[Array, " G"],
-    key: Key[Array, " G"],
-    *,
-    levels: Float[Array, " Q"],
+    log_w: Weights, values: Drawn, rows: Chosen, key: ChosenKeys, *, levels: Float[Array, " Q"]
 ) -> Float[Array, "G Q D"]:
     def one(row: tuple[Array, Array]) -> Float[Array, "Q D"]:
         log_w, place = row

@@ -20,8 +20,9 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key, PyTree
+from jaxtyping import PyTree
 
+from miwae._shapes import Latents, OneKey, PerRow, PerSample, Rows, Seen
 from miwae.errors import SettingsError
 from miwae.inference._bounds import BOUNDS
 from miwae.inference._weights import log_density, log_weights
@@ -33,21 +34,21 @@ ESTIMATORS = ("standard", "path", "dreg")
 class BoundGradient(NamedTuple):
     """The bound of each row and the gradient of their weighted sum."""
 
-    bound: Float[Array, " B"]
+    bound: PerRow
     gradient: PyTree  # of the autoencoder's floating-point arrays
 
 
 def bound_and_gradient(
     autoencoder: Autoencoder,
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-    row_weights: Float[Array, " B"],
-    key: Key[Array, ""] | Sequence[Key[Array, ""]],
+    x: Rows,
+    observed: Seen,
+    row_weights: PerRow,
+    key: OneKey | Sequence[OneKey],
     *,
     n_samples: int,
     objective: str = "miwae",
     estimator: str = "dreg",
-    visible: Bool[Array, "B D"] | None = None,
+    visible: Seen | None = None,
 ) -> BoundGradient:
     """The bound of each row, and the gradient of `sum(row_weights * bound)`.
 
@@ -85,7 +86,7 @@ def bound_and_gradient(
             "a mixture: use estimator='standard' or 'path'"
         )
 
-    def of_shard(key: Key[Array, ""], rows: slice, proposal: AbstractProposal) -> _ShardGradient:
+    def of_shard(key: OneKey, rows: slice, proposal: AbstractProposal) -> _ShardGradient:
         shard = (x[rows], observed[rows], row_weights[rows])
         names = (objective, estimator)
         return _of_shard(parameters, static, proposal, key, shard, n_samples, *names)
@@ -111,7 +112,7 @@ def _shards(n_rows: int, n_shards: int) -> list[slice]:
 
 
 class _ShardGradient(NamedTuple):
-    bound: Float[Array, " B"]
+    bound: PerRow
     direct: PyTree  # the gradient with the proposal held fixed
     towards_proposal: AbstractProposal  # the gradient in the arrays of the proposal
 
@@ -120,17 +121,15 @@ def _of_shard(
     parameters: PyTree,
     static: PyTree,
     proposal: AbstractProposal,
-    key: Key[Array, ""],
-    shard: tuple[Float[Array, "B D"], Bool[Array, "B D"], Float[Array, " B"]],
+    key: OneKey,
+    shard: tuple[Rows, Seen, PerRow],
     n_samples: int,
     objective: str,
     estimator: str,
 ) -> _ShardGradient:
     x, observed, row_weights = shard
 
-    def weigh(
-        own: PyTree, proposal: AbstractProposal, z: Float[Array, "K B L"]
-    ) -> Float[Array, "K B"]:
+    def weigh(own: PyTree, proposal: AbstractProposal, z: Latents) -> PerSample:
         model = eqx.combine(own, static)
         log_q, eta = log_density(proposal, z), model.generative.decode(z)
         return log_weights(model, log_q, z, eta, x, observed)

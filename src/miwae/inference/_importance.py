@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
+from miwae._shapes import Keys, Means, PerRow, PerSample, Statistics
 from miwae.kernels import uniform
 
 
-def effective_sample_size(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
+def effective_sample_size(log_w: PerSample) -> PerRow:
     """`(sum w)^2 / sum w^2`: how many equally weighted samples would be worth as much.
 
     Near K the proposal is the posterior; near 1 a single sample decides everything.
@@ -26,19 +27,17 @@ def effective_sample_size(log_w: Float[Array, "K B"]) -> Float[Array, " B"]:
     return 1 / jnp.sum(jax.nn.softmax(log_w, axis=0) ** 2, axis=0)
 
 
-def self_normalised_mean(
-    log_w: Float[Array, "K B"], h: Float[Array, "K B S"]
-) -> Float[Array, "B S"]:
+def self_normalised_mean(log_w: PerSample, h: Means) -> Statistics:
     """`sum_k w_k h_k` with normalised weights, Eqns. (10) and (12)."""
     return weighted_sum(jax.nn.softmax(log_w, axis=0), h)
 
 
-def weighted_sum(w: Float[Array, "K B"], h: Float[Array, "K B S"]) -> Float[Array, "B S"]:
+def weighted_sum(w: PerSample, h: Means) -> Statistics:
     """`sum_k w_k h_k`."""
     return jnp.sum(w[..., None] * h, axis=0)
 
 
-def standard_error(log_w: Float[Array, "K B"], h: Float[Array, "K B S"]) -> Float[Array, "B S"]:
+def standard_error(log_w: PerSample, h: Means) -> Statistics:
     """The Monte Carlo standard error of the self-normalised mean, by the delta method.
 
     `sqrt(sum_k w_k^2 (h_k - mean)^2)`. It is too small where few samples carry the weight: read it
@@ -48,16 +47,8 @@ def standard_error(log_w: Float[Array, "K B"], h: Float[Array, "K B S"]) -> Floa
     return jnp.sqrt(weighted_sum(w**2, (h - weighted_sum(w, h)[None]) ** 2))
 
 
-def resample(
-    key: Key[Array, "..."], log_w: Float[Array, "K B"], n_draws: int
-) -> Int[Array, "M B"]:
-    """Indices of samples drawn with replacement, each with the probability of its weight.
-
-    Args:
-        key: a single key, or one for each row.
-        log_w: log-weights.
-        n_draws: M.
-    """
+def resample(key: Keys, log_w: PerSample, n_draws: int) -> Int[Array, "M B"]:
+    """Indices of M samples drawn with replacement, each with the probability of its weight."""
     level = uniform(key, (n_draws, log_w.shape[1]))
     cumulative = jnp.cumsum(jax.nn.softmax(log_w, axis=0), axis=0)
     find = jax.vmap(lambda own, u: jnp.searchsorted(own, u * own[-1], side="right"), 1, 1)
@@ -65,7 +56,7 @@ def resample(
 
 
 def weighted_quantile(
-    log_w: Float[Array, "K B"], h: Float[Array, "K B S"], levels: Float[Array, " Q"]
+    log_w: PerSample, h: Means, levels: Float[Array, " Q"]
 ) -> Float[Array, "Q B S"]:
     """The smallest value whose cumulated weight reaches a level, for each statistic."""
     order = jnp.argsort(h, axis=0)
@@ -90,9 +81,7 @@ def tail_length(n_samples: int) -> int:
     return math.ceil(min(n_samples / 5, 3 * math.sqrt(n_samples)))
 
 
-def pareto_k(
-    log_w: Float[Array, "K B"], n_samples: Int[Array, " B"] | None = None
-) -> Float[Array, " B"]:
+def pareto_k(log_w: PerSample, n_samples: Int[Array, " B"] | None = None) -> PerRow:
     """The shape of the Pareto distribution of the largest weights (Vehtari et al., 2024).
 
     Below 0.5 estimates converge fast, up to 0.7 they can be trusted, above 0.7 they cannot: the
@@ -108,7 +97,7 @@ def pareto_k(
     return _fit_tail(_largest(log_w)[0], count).k
 
 
-def _largest(log_w: Float[Array, "K B"]) -> tuple[Float[Array, "B T"], Int[Array, "B T"]]:
+def _largest(log_w: PerSample) -> tuple[Float[Array, "B T"], Int[Array, "B T"]]:
     """The log-weights of the tail and one more, in descending order, and their places."""
     n_samples = log_w.shape[0]
     found = jax.lax.top_k(log_w.T, min(tail_length(n_samples) + 1, n_samples))
@@ -123,18 +112,15 @@ class _Tail(NamedTuple):
     Weights are relative to the largest of the row.
     """
 
-    k: Float[Array, " B"]
-    sigma: Float[Array, " B"]
-    cutoff: Float[Array, " B"]
+    k: PerRow
+    sigma: PerRow
+    cutoff: PerRow
     length: Int[Array, " B"]
     flat: Bool[Array, " B"]  # all weights are equal: there is nothing to fit
 
 
 def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
-    """The empirical Bayes estimate of Zhang & Stephens (2009).
-
-    With the weak prior towards 0.5 of Vehtari et al. (2024) for k.
-    """
+    """By Zhang & Stephens (2009), with the weak prior of Vehtari et al. (2024) for k, at 0.5."""
     n = n_samples.astype(top.dtype)
     length = jnp.ceil(jnp.minimum(n / 5, 3 * jnp.sqrt(n))).astype(int)
     place = jnp.arange(top.shape[1])[None, :]
@@ -174,26 +160,22 @@ def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
 
 
 def smoothed(
-    log_w: Float[Array, "K B"],
-    n_samples: Int[Array, " B"],
-    above: float | Float[Array, ""] = -math.inf,
-) -> tuple[Float[Array, "K B"], Float[Array, " B"]]:
+    log_w: PerSample, n_samples: Int[Array, " B"], above: float | Float[Array, ""] = -math.inf
+) -> tuple[PerSample, PerRow]:
     """Pareto smoothed log-weights (Vehtari et al., 2024), and Pareto's k of the original ones.
 
     The largest weights of a row are replaced by the quantiles of the Pareto distribution fitted to
     them, no larger than the largest was: a few lucky samples no longer decide everything, at the
     price of a little bias. Flat and short tails stay as they are.
 
-    Args:
-        log_w: log-weights, -inf for samples that do not count.
-        n_samples: how many do.
-        above: rows whose k is not above this stay as they are.
+    Samples that do not count have log-weight -inf, `n_samples` do. Rows whose k is not above
+    `above` stay as they are.
     """
     top, place = _largest(log_w)
     tail = _fit_tail(top, n_samples)
     chosen = tail.k > above
 
-    def smooth() -> Float[Array, "K B"]:
+    def smooth() -> PerSample:
         rows = jnp.arange(log_w.shape[1])[:, None]
         tops = jnp.where(chosen[:, None], _smoothed_tail(top, tail), top)
         return log_w.T.at[rows, place].set(tops).T

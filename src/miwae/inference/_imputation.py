@@ -9,11 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, UInt32
+from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import require_at_least
 from miwae._numerics import by_blocks
 from miwae._row_keys import row_keys
+from miwae._shapes import KeyWords, OneKey, Table, TableSeen
 from miwae.errors import SettingsError
 from miwae.inference._estimands import (
     completed_rows,
@@ -32,7 +33,7 @@ LEAST_FOR_DRAWS = 60.0
 class SingleImputation(NamedTuple):
     """Conditional means, and what is known of their accuracy."""
 
-    x: Float[np.ndarray, "N D"]  # observed cells as they were, missing ones imputed
+    x: Table  # observed cells as they were, missing ones imputed
     mean: Float[np.ndarray, "N S"]  # of the statistics: probabilities, where there are categories
     standard_error: Float[np.ndarray, "N S"]  # of the mean: Monte Carlo error, not the uncertainty
     report: RowReport
@@ -51,7 +52,7 @@ def impute_single(
     x: object,
     observed: object = None,
     *,
-    key: Key[Array, ""],
+    key: OneKey,
     settings: SamplingSettings | None = None,
     scale: Float[np.ndarray, " S"] | None = None,
     callback: Callable[[int, int], None] | None = None,
@@ -81,24 +82,15 @@ def impute_single(
     report = None
     if needed.any():
         part, part_seen = values[needed], seen[needed]
-        sampled = sample_rows(
-            autoencoder,
-            part,
-            part_seen,
-            row_keys(key, part, part_seen),
-            settings or SamplingSettings(),
-            conditional_mean(observation),
-            scale=scale,
-            callback=callback,
-            deadline=deadline,
-        )
+        keys, estimand = row_keys(key, part, part_seen), conditional_mean(observation)
+        settings = settings or SamplingSettings()
+        limits = {"scale": scale, "callback": callback, "deadline": deadline}
+        sampled = sample_rows(autoencoder, part, part_seen, keys, settings, estimand, **limits)
         report = sampled.report
         mean[needed] = np.where(is_known[needed], known[needed], sampled.mean)
         error[needed] = np.where(is_known[needed], 0.0, sampled.standard_error)
-    imputed = point_of(observation, mean)
-    return SingleImputation(
-        np.where(seen, values, imputed), mean, error, _spread_report(needed, report)
-    )
+    completed = np.where(seen, values, point_of(observation, mean))
+    return SingleImputation(completed, mean, error, _spread_report(needed, report))
 
 
 @eqx.filter_jit
@@ -113,9 +105,7 @@ def _point(observation: AbstractObservation, mean: Float[Array, "N S"]) -> Float
     return observation.point(mean)
 
 
-def point_of(
-    observation: AbstractObservation, mean: Float[np.ndarray, "N S"]
-) -> Float[np.ndarray, "N D"]:
+def point_of(observation: AbstractObservation, mean: Float[np.ndarray, "N S"]) -> Table:
     """The values that stand for means of the statistics: numbers, most probable categories."""
     return by_blocks(partial(_point, observation), mean)
 
@@ -134,7 +124,7 @@ def expectation(
     observed: object = None,
     *,
     h: Callable[[Float[Array, " D"]], Float[Array, " S"]],
-    key: Key[Array, ""],
+    key: OneKey,
     settings: SamplingSettings | None = None,
     callback: Callable[[int, int], None] | None = None,
 ) -> Expectation:
@@ -153,16 +143,9 @@ def expectation(
     shape = jax.eval_shape(h, jax.ShapeDtypeStruct((values.shape[1],), jnp.float32)).shape
     if len(shape) != 1:
         raise SettingsError(f"h must return a vector, but returns an array of shape {shape}")
-
-    sampled = sample_rows(
-        autoencoder,
-        values,
-        seen,
-        row_keys(key, values, seen),
-        settings or SamplingSettings(),
-        expectation_of(h, shape[0]),
-        callback=callback,
-    )
+    keys, estimand = row_keys(key, values, seen), expectation_of(h, shape[0])
+    settings = settings or SamplingSettings()
+    sampled = sample_rows(autoencoder, values, seen, keys, settings, estimand, callback=callback)
     return Expectation(sampled.mean, sampled.standard_error, sampled.report)
 
 
@@ -179,8 +162,8 @@ def impute_multiple(
     observed: object = None,
     *,
     n_imputations: int,
-    key: Key[Array, ""] | None = None,
-    keys: UInt32[np.ndarray, "N 2"] | None = None,
+    key: OneKey | None = None,
+    keys: KeyWords | None = None,
     settings: SamplingSettings | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
@@ -214,16 +197,10 @@ def impute_multiple(
         settings = settings or SamplingSettings()
         enough = max(settings.min_ess, 10.0 * n_imputations, LEAST_FOR_DRAWS)
         tolerance = None if settings.tolerance is None else np.inf
-        sampled = sample_rows(
-            autoencoder,
-            part,
-            part_seen,
-            own,
-            dataclasses.replace(settings, min_ess=enough, tolerance=tolerance),
-            completed_rows(autoencoder.generative.observation, n_imputations),
-            callback=callback,
-            deadline=deadline,
-        )
+        settings = dataclasses.replace(settings, min_ess=enough, tolerance=tolerance)
+        estimand = completed_rows(autoencoder.generative.observation, n_imputations)
+        limits = {"callback": callback, "deadline": deadline}
+        sampled = sample_rows(autoencoder, part, part_seen, own, settings, estimand, **limits)
         report = sampled.report
         drawn = np.moveaxis(sampled.summary, 1, 0)
         copies[:, needed] = np.where(part_seen[None], part[None], drawn)
@@ -231,11 +208,8 @@ def impute_multiple(
 
 
 def _draw_keys(
-    key: Key[Array, ""] | None,
-    keys: UInt32[np.ndarray, "N 2"] | None,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-) -> UInt32[np.ndarray, "N 2"]:
+    key: OneKey | None, keys: KeyWords | None, x: Table, observed: TableSeen
+) -> KeyWords:
     if keys is not None:
         return keys
     if key is None:
@@ -256,7 +230,7 @@ def quantiles(
     observed: object = None,
     *,
     levels: tuple[float, ...],
-    key: Key[Array, ""],
+    key: OneKey,
     settings: SamplingSettings | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
@@ -278,15 +252,9 @@ def quantiles(
         raise SettingsError(f"levels must lie strictly between 0 and 1, not {levels}")
     values, seen = check_data(autoencoder, x, observed)
     settings = settings or SamplingSettings(n_samples=10 * BLOCK, tolerance=None)
-    sampled = sample_rows(
-        autoencoder,
-        values,
-        seen,
-        row_keys(key, values, seen),
-        settings,
-        row_quantiles(autoencoder.generative.observation, tuple(levels)),
-        callback=callback,
-        deadline=deadline,
-    )
+    keys = row_keys(key, values, seen)
+    estimand = row_quantiles(autoencoder.generative.observation, tuple(levels))
+    limits = {"callback": callback, "deadline": deadline}
+    sampled = sample_rows(autoencoder, values, seen, keys, settings, estimand, **limits)
     cells = np.moveaxis(sampled.summary, 1, 0)
     return Quantiles(np.where(seen[None], values[None], cells), sampled.report)

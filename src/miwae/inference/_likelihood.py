@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float
 
 from miwae._row_keys import row_keys
+from miwae._shapes import OneKey
 from miwae.inference._estimands import no_values
 from miwae.inference._sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model import Autoencoder, check_data
@@ -25,7 +26,7 @@ def log_likelihood(
     x: object,
     observed: object = None,
     *,
-    key: Key[Array, ""],
+    key: OneKey,
     n_samples: int = 5_000,
     memory: int = SamplingSettings.memory,
     callback: Callable[[int, int], None] | None = None,
@@ -45,14 +46,10 @@ def log_likelihood(
         callback: called with the number of finished rows and of all rows.
     """
     values, seen = check_data(autoencoder, x, observed)
+    limits = {"tolerance": None, "smooth": False, "memory": memory}
+    settings, keys = SamplingSettings(n_samples=n_samples, **limits), row_keys(key, values, seen)
     sampled = sample_rows(
-        autoencoder,
-        values,
-        seen,
-        row_keys(key, values, seen),
-        SamplingSettings(n_samples=n_samples, tolerance=None, smooth=False, memory=memory),
-        no_values(),
-        callback=callback,
+        autoencoder, values, seen, keys, settings, no_values(), callback=callback
     )
     report = sampled.report
     relative_variance = 1 / report.effective_sample_size - 1 / report.n_samples

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from miwae._compilation import compiled, compiled_in_place
+from miwae._shapes import Count, PerRow, RowKeys, Seen
 from miwae.inference._estimands import Estimand
 from miwae.inference._importance import effective_sample_size, smoothed, weighted_sum
 from miwae.inference._weights import draw
@@ -40,8 +41,8 @@ class Rows(NamedTuple):
     """The rows that are sampled together."""
 
     x: Float[Array, "B D"]
-    observed: Bool[Array, "B D"]
-    key: Key[Array, " B"]
+    observed: Seen
+    key: RowKeys
 
 
 class Samples(NamedTuple):
@@ -58,10 +59,10 @@ class Round(NamedTuple):
     """
 
     order: Int[Array, " B"]  # row numbers, those of this round first
-    n_rows: Int[Array, ""]  # how many are in this round
-    first: Int[Array, ""]  # blocks that they have
-    last: Int[Array, ""]  # blocks that they will have
-    n_samples: Int[Array, ""]  # samples that count in these blocks
+    n_rows: Count  # how many are in this round
+    first: Count  # blocks that they have
+    last: Count  # blocks that they will have
+    n_samples: Count  # samples that count in these blocks
 
 
 def _lanes(autoencoder: Autoencoder) -> int:
@@ -78,14 +79,14 @@ def draw_blocks(given: tuple[Autoencoder, Estimand, Rows, Round], samples: Sampl
     n_blocks = now.last - now.first
     total = now.n_rows * n_blocks
 
-    def one_group(i: Int[Array, ""], samples: Samples) -> Samples:
+    def one_group(i: Count, samples: Samples) -> Samples:
         # The last group is filled up with repetitions of the last lane.
         lane = jnp.minimum(i * n_lanes + jnp.arange(n_lanes), total - 1)
         row, block = now.order[lane // n_blocks], now.first + lane % n_blocks
         own = jax.tree.map(lambda a: a[row], rows)
         new = _drawn(autoencoder, estimand, own, block, now.n_samples)
 
-        def put(j: Int[Array, ""], samples: Samples) -> Samples:
+        def put(j: Count, samples: Samples) -> Samples:
             place = (block[j] * BLOCK, row[j])
             log_w = jax.lax.dynamic_slice_in_dim(new.log_w, j, 1, axis=1)
             values = jax.lax.dynamic_slice_in_dim(new.values, j, 1, axis=1)
@@ -104,7 +105,7 @@ def _drawn(
     estimand: Estimand,
     rows: Rows,
     block: Int[Array, " B"],
-    n_samples: Int[Array, ""],
+    n_samples: Count,
 ) -> Samples:
     """One block for each lane; samples that do not count have no weight."""
     key = fold_in(rows.key, block)
@@ -124,9 +125,9 @@ class Estimates(NamedTuple):
 
     mean: Float[Array, "B V"]
     standard_error: Float[Array, "B V"]
-    log_mean_weight: Float[Array, " B"]
-    effective_sample_size: Float[Array, " B"]
-    pareto_k: Float[Array, " B"]
+    log_mean_weight: PerRow
+    effective_sample_size: PerRow
+    pareto_k: PerRow
     summary: PyTree
 
 
@@ -136,12 +137,12 @@ def estimate(
 ) -> Estimates:
     """Estimate from all samples of the rows of a round; finished rows cost nothing."""
 
-    def of_group(i: Int[Array, ""]) -> tuple[Int[Array, " G"], Estimates]:
+    def of_group(i: Count) -> tuple[Int[Array, " G"], Estimates]:
         place = jnp.minimum(i * GROUP + jnp.arange(GROUP), now.n_rows - 1)
         chosen = now.order[place]
         return chosen, _estimated(estimand, rows.key, now, samples, chosen, smooth)
 
-    def one_group(i: Int[Array, ""], known: Estimates) -> Estimates:
+    def one_group(i: Count, known: Estimates) -> Estimates:
         chosen, new = of_group(i)
         return jax.tree.map(lambda a, b: a.at[chosen].set(b), known, new)
 
@@ -153,7 +154,7 @@ def estimate(
 
 def _estimated(
     estimand: Estimand,
-    key: Key[Array, " B"],
+    key: RowKeys,
     now: Round,
     samples: Samples,
     chosen: Int[Array, " G"],
@@ -168,7 +169,7 @@ def _estimated(
     def over_blocks(term: Callable[[Array, Array], Float[Array, "G V"]]) -> Float[Array, "G V"]:
         """The sum of a term over the blocks that are drawn."""
 
-        def add(i: Int[Array, ""], total: Float[Array, "G V"]) -> Float[Array, "G V"]:
+        def add(i: Count, total: Float[Array, "G V"]) -> Float[Array, "G V"]:
             of_block = lambda a: jax.lax.dynamic_slice_in_dim(a, i * BLOCK, BLOCK)  # noqa: E731
             own = of_block(w)
             # Where a sample has no weight, its value need not exist.

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, PyTree, UInt32
+from jaxtyping import Bool, Float, Int, PyTree
 
 from miwae._arrays import require_at_least
+from miwae._shapes import KeyWords, Table, TableSeen
 from miwae.errors import DataError, SettingsError
 from miwae.inference._estimands import Estimand, conditional_mean
 from miwae.inference._rounds import (
@@ -109,12 +110,7 @@ def _empty(settings: SamplingSettings, n_rows: int, n_values: int) -> Samples:
     return Samples(jnp.zeros((room, n_rows)), jnp.zeros((room, n_rows, n_values)))
 
 
-def _bunch(
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-    keys: UInt32[np.ndarray, "N 2"],
-    size: int,
-) -> Rows:
+def _bunch(x: Table, observed: TableSeen, keys: KeyWords, size: int) -> Rows:
     """Some rows, filled up to the size of a bunch."""
     chosen = np.minimum(np.arange(size), len(x) - 1)
     key = jax.random.wrap_key_data(jnp.asarray(keys[chosen]), impl="threefry2x32")
@@ -132,9 +128,9 @@ def _round(
 
 def compile_sampling(
     autoencoder: Autoencoder,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-    keys: UInt32[np.ndarray, "N 2"],
+    x: Table,
+    observed: TableSeen,
+    keys: KeyWords,
     settings: SamplingSettings,
 ) -> None:
     """Compile what the conditional means of so many rows need, without sampling any.
@@ -152,9 +148,9 @@ def compile_sampling(
 
 def sample_rows(
     autoencoder: Autoencoder,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-    keys: UInt32[np.ndarray, "N 2"],
+    x: Table,
+    observed: TableSeen,
+    keys: KeyWords,
     settings: SamplingSettings,
     estimand: Estimand,
     *,
@@ -164,16 +160,9 @@ def sample_rows(
 ) -> Sampled:
     """Sample all rows until each has enough.
 
-    Args:
-        autoencoder: the model.
-        x: rows.
-        observed: True where a cell was seen.
-        keys: the words of a key for each row, from `row_keys`.
-        settings: how long to sample.
-        estimand: what is computed from the latent samples.
-        scale: unit of the tolerance for each value of the estimand; by default 1.
-        callback: called with the number of finished rows and of all rows.
-        deadline: by `time.monotonic()`; after it no row gets more than one more round.
+    The tolerance of a value of the estimand is in units of its `scale`, by default 1; `callback`
+    gets the number of finished rows and of all rows; after `deadline`, by `time.monotonic()`, no
+    row gets more than one more round.
     """
     if len(x) == 0:
         raise DataError("x has no rows")

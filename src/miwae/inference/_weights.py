@@ -2,42 +2,32 @@
 
 from typing import NamedTuple
 
-from jaxtyping import Array, Bool, Float, Key
-
+from miwae._shapes import Eta, Keys, Latents, PerSample, Rows, Seen
 from miwae.model import AbstractProposal, Autoencoder
 
 
 class LatentSamples(NamedTuple):
     """Samples from the proposal, decoded, with their unnormalised log-weights, Eqn. (11)."""
 
-    z: Float[Array, "K B L"]
-    eta: Float[Array, "K B P"]
-    log_w: Float[Array, "K B"]
+    z: Latents
+    eta: Eta
+    log_w: PerSample
 
 
-def log_density(proposal: AbstractProposal, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+def log_density(proposal: AbstractProposal, z: Latents) -> PerSample:
     """The `log q(z | x_obs)` that weights divide by, corrected for stratified sampling."""
     return proposal.log_prob(z) - proposal.log_stratum(z.shape[0])
 
 
 def log_weights(
-    autoencoder: Autoencoder,
-    log_q: Float[Array, "K B"],
-    z: Float[Array, "K B L"],
-    eta: Float[Array, "K B P"],
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-) -> Float[Array, "K B"]:
+    autoencoder: Autoencoder, log_q: PerSample, z: Latents, eta: Eta, x: Rows, observed: Seen
+) -> PerSample:
     """`log p(x_obs | z) + log p(z) - log q(z | x_obs)`. Only the observed cells of x are read."""
     return autoencoder.log_joint(z, eta, x, observed) - log_q
 
 
 def draw(
-    autoencoder: Autoencoder,
-    x: Float[Array, "B D"],
-    observed: Bool[Array, "B D"],
-    key: Key[Array, "..."],
-    n_samples: int,
+    autoencoder: Autoencoder, x: Rows, observed: Seen, key: Keys, n_samples: int
 ) -> LatentSamples:
     """Draw latent samples for a batch of rows, decode and weight them.
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
+from miwae._shapes import Inputs, InputsSeen, Kappa
 from miwae.model._fill import AbstractFill
 from miwae.model._linear import FactorAnalysis
 from miwae.model._posteriors import AbstractPosterior
@@ -24,7 +25,7 @@ class AbstractAmortizer(eqx.Module):
     """A function from inputs to proposals."""
 
     @abc.abstractmethod
-    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> AbstractProposal:
         """The proposal of each row; inputs that were not seen may hold anything."""
 
 
@@ -35,12 +36,11 @@ class Amortizer(AbstractAmortizer):
     """
 
     fill: AbstractFill
-    encoder: Callable[[Float[Array, "B I"]], Float[Array, "B Q"]]
+    encoder: Callable[[Float[Array, "B I"]], Kappa]
     posterior: AbstractPosterior
     indicator: bool = eqx.field(static=True, default=False)
 
-    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
-        """`Psi(z | g(iota(x_obs)))`."""
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> AbstractProposal:
         filled = _filled(self.fill, inputs, seen)
         if self.indicator:
             filled = jnp.concatenate([filled, seen.astype(filled.dtype)], axis=-1)
@@ -62,12 +62,11 @@ class LinearAmortizer(AbstractAmortizer):
 
     core: FactorAnalysis
     fill: AbstractFill
-    encoder: Callable[[Float[Array, "B I"]], Float[Array, "B Q"]]
+    encoder: Callable[[Float[Array, "B I"]], Kappa]
     df_floor: float = eqx.field(static=True, default=2.1)
     initial_df: float = eqx.field(static=True, default=8.0)
 
-    def __call__(self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> AbstractProposal:
-        """Factor analysis, then the encoder's correction."""
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> AbstractProposal:
         # The core is where the proposal starts from; what it lacks later on is the encoder's to
         # learn.
         n_inputs, n_latent = self.core.loadings.shape
@@ -87,9 +86,7 @@ class LinearAmortizer(AbstractAmortizer):
         return LinearProposal(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
 
 
-def _filled(
-    fill: AbstractFill, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]
-) -> Float[Array, "B E"]:
+def _filled(fill: AbstractFill, inputs: Inputs, seen: InputsSeen) -> Inputs:
     return applied(fill, inputs, seen, called="fill", given="inputs of a row")
 
 

@@ -1,14 +1,16 @@
 """Ready-made autoencoders: the paper's, those for images and sequences, the linear start."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import as_incomplete, require_at_least
+from miwae._shapes import OneKey, Table, TableSeen
 from miwae.errors import SettingsError
 from miwae.model._amortizers import Amortizer, LinearAmortizer
 from miwae.model._fill import AbstractFill, ZeroFill
@@ -29,13 +31,40 @@ from miwae.model.networks import (
 from miwae.model.observations import AbstractObservation
 
 
-def _require_dimension(n_latent: int, **parts: AbstractPrior | AbstractPosterior | None) -> None:
-    """Refuse a prior or a posterior with another number of latent variables, by name."""
-    for name, part in parts.items():
-        if part is not None and part.n_latent != n_latent:
+class _Parts(NamedTuple):
+    """What all ready-made autoencoders but the linear one let a user choose."""
+
+    prior: AbstractPrior
+    posterior: AbstractPosterior
+    fill: AbstractFill
+
+    def joined(
+        self,
+        observation: AbstractObservation,
+        decoder: Callable[..., Array],
+        encoder: Callable[..., Array],
+        *,
+        indicator: bool,
+    ) -> Autoencoder:
+        """The autoencoder with these networks."""
+        amortizer = Amortizer(self.fill, encoder, self.posterior, indicator)
+        return Autoencoder(LatentModel(self.prior, decoder, observation), amortizer)
+
+
+def _parts(
+    n_latent: int,
+    prior: AbstractPrior | None,
+    posterior: AbstractPosterior,
+    fill: AbstractFill | None,
+) -> _Parts:
+    """With the defaults; refuses a prior or posterior of another number of latent variables."""
+    parts = _Parts(prior or StandardNormal(n_latent), posterior, fill or ZeroFill())
+    for name, part in (("prior", parts.prior), ("posterior", posterior)):
+        if part.n_latent != n_latent:
             raise SettingsError(
                 f"the {name} has {part.n_latent} latent variables, but n_latent is {n_latent}"
             )
+    return parts
 
 
 def dense_autoencoder(
@@ -50,7 +79,7 @@ def dense_autoencoder(
     posterior: AbstractPosterior | None = None,
     fill: AbstractFill | None = None,
     indicator: bool = False,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """Dense encoder and decoder; by default the architecture of the paper's section 4.2.
 
@@ -69,29 +98,14 @@ def dense_autoencoder(
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
     require_at_least(0, n_layers=n_layers)
-    _require_dimension(n_latent, prior=prior, posterior=posterior)
-    posterior = StudentTPosterior(n_latent) if posterior is None else posterior
+    parts = _parts(n_latent, prior, posterior or StudentTPosterior(n_latent), fill)
     key_e, key_d = jax.random.split(key)
-    shape = {
-        "n_hidden": n_hidden,
-        "n_layers": n_layers,
-        "activation": activation,
-        "residual": residual,
-    }
+    sizes = {"n_hidden": n_hidden, "n_layers": n_layers}
+    network = eqx.Partial(Dense, **sizes, activation=activation, residual=residual)
+    decoder = network(n_latent, observation.n_parameters, key=key_d)
     n_inputs = observation.n_inputs * (2 if indicator else 1)
-    return Autoencoder(
-        LatentModel(
-            StandardNormal(n_latent) if prior is None else prior,
-            Dense(n_latent, observation.n_parameters, **shape, key=key_d),
-            observation,
-        ),
-        Amortizer(
-            ZeroFill() if fill is None else fill,
-            Dense(n_inputs, posterior.n_parameters, **shape, key=key_e),
-            posterior,
-            indicator,
-        ),
-    )
+    encoder = network(n_inputs, parts.posterior.n_parameters, key=key_e)
+    return parts.joined(observation, decoder, encoder, indicator=indicator)
 
 
 def convolutional_autoencoder(
@@ -106,7 +120,7 @@ def convolutional_autoencoder(
     posterior: AbstractPosterior | None = None,
     fill: AbstractFill | None = None,
     indicator: bool = False,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """Convolutional encoder and decoder for images, after Salimans, Kingma & Welling (2015).
 
@@ -125,20 +139,15 @@ def convolutional_autoencoder(
         key: for the initial weights.
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
-    _require_dimension(n_latent, prior=prior, posterior=posterior)
+    parts = _parts(n_latent, prior, posterior or NormalPosterior(n_latent), fill)
     image = ImageShape(*shape)
     n_blocks = _blocks(observation, image.n_features, f"an image of {image}")
-    posterior = NormalPosterior(n_latent) if posterior is None else posterior
     key_e, key_d = jax.random.split(key)
     sizes = {"maps": maps, "n_hidden": n_hidden, "activation": activation}
     decoder = ConvolutionalDecoder(n_latent, image, n_blocks=n_blocks, **sizes, key=key_d)
-    encoder = ConvolutionalEncoder(
-        image, posterior.n_parameters, indicator=indicator, **sizes, key=key_e
-    )
-    return Autoencoder(
-        LatentModel(StandardNormal(n_latent) if prior is None else prior, decoder, observation),
-        Amortizer(ZeroFill() if fill is None else fill, encoder, posterior, indicator),
-    )
+    n_out = parts.posterior.n_parameters
+    encoder = ConvolutionalEncoder(image, n_out, indicator=indicator, **sizes, key=key_e)
+    return parts.joined(observation, decoder, encoder, indicator=indicator)
 
 
 def recurrent_autoencoder(
@@ -151,7 +160,7 @@ def recurrent_autoencoder(
     posterior: AbstractPosterior | None = None,
     fill: AbstractFill | None = None,
     indicator: bool = True,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """Recurrent encoder and decoder for sequences, with one latent sample for a sequence.
 
@@ -169,37 +178,19 @@ def recurrent_autoencoder(
         key: for the initial weights.
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden, n_steps=n_steps)
-    _require_dimension(n_latent, prior=prior, posterior=posterior)
+    parts = _parts(n_latent, prior, posterior or StudentTPosterior(n_latent), fill)
     n_features, left = divmod(observation.n_features, n_steps)
     if left:
         raise SettingsError(
             f"{observation.n_features} features are not a whole number for each of {n_steps} steps"
         )
     n_blocks = _blocks(observation, n_steps * n_features, f"a sequence of {n_steps} steps")
-    posterior = StudentTPosterior(n_latent) if posterior is None else posterior
     key_e, key_d = jax.random.split(key)
-    return Autoencoder(
-        LatentModel(
-            StandardNormal(n_latent) if prior is None else prior,
-            RecurrentDecoder(
-                n_latent, n_steps, n_features, n_blocks=n_blocks, n_hidden=n_hidden, key=key_d
-            ),
-            observation,
-        ),
-        Amortizer(
-            ZeroFill() if fill is None else fill,
-            RecurrentEncoder(
-                n_steps,
-                n_features,
-                posterior.n_parameters,
-                n_hidden=n_hidden,
-                indicator=indicator,
-                key=key_e,
-            ),
-            posterior,
-            indicator,
-        ),
-    )
+    shape, sizes = (n_steps, n_features), {"n_hidden": n_hidden}
+    decoder = RecurrentDecoder(n_latent, *shape, n_blocks=n_blocks, **sizes, key=key_d)
+    n_out = parts.posterior.n_parameters
+    encoder = RecurrentEncoder(*shape, n_out, indicator=indicator, **sizes, key=key_e)
+    return parts.joined(observation, decoder, encoder, indicator=indicator)
 
 
 def _blocks(observation: AbstractObservation, n_features: int, what: str) -> int:
@@ -219,8 +210,8 @@ def _blocks(observation: AbstractObservation, n_features: int, what: str) -> int
 
 def linear_core(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"] | None = None,
+    x: Table,
+    observed: TableSeen | None = None,
     *,
     n_latent: int = 10,
     noise_floor: float = 0.01,
@@ -250,7 +241,7 @@ def linear_autoencoder(
     n_layers: int = 3,
     activation: str = "silu",
     residual: bool = False,
-    key: Key[Array, ""],
+    key: OneKey,
 ) -> Autoencoder:
     """An autoencoder that is the factor analysis `core` before its first step of training.
 
@@ -260,23 +251,15 @@ def linear_autoencoder(
     """
     n_latent = core.loadings.shape[1]
     key_e, key_d = jax.random.split(key)
-    network = eqx.Partial(
-        Dense,
-        n_hidden=n_hidden,
-        n_layers=n_layers,
-        activation=activation,
-        residual=residual,
-        zero_last=True,
-    )
+    sizes = {"n_hidden": n_hidden, "n_layers": n_layers, "activation": activation}
+    network = eqx.Partial(Dense, **sizes, residual=residual, zero_last=True)
     linear = _linear_decoder(observation, core)
-    n_inputs = 2 * observation.n_inputs + n_latent
+    residual_network = network(n_latent, observation.n_parameters, key=key_d)
+    encoder = network(2 * observation.n_inputs + n_latent, 3 * n_latent, key=key_e)
+    decoder = LinearResidual(linear, residual_network)
     return Autoencoder(
-        LatentModel(
-            StandardNormal(n_latent),
-            LinearResidual(linear, network(n_latent, observation.n_parameters, key=key_d)),
-            observation,
-        ),
-        LinearAmortizer(core, ZeroFill(), network(n_inputs, 3 * n_latent, key=key_e)),
+        LatentModel(StandardNormal(n_latent), decoder, observation),
+        LinearAmortizer(core, ZeroFill(), encoder),
     )
 
 

@@ -2,10 +2,11 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
+from miwae._shapes import Floats, OneKey
 from miwae.kernels import standard_student_t, student_t_log_prob
 
 
@@ -22,41 +23,28 @@ class StudentTDistribution(dist.Distribution):
     pytree_data_fields = ("df", "loc", "scale")
 
     def __init__(
-        self,
-        df: Float[Array, "..."],
-        loc: Float[Array, "..."],
-        scale: Float[Array, "..."],
-        *,
-        validate_args: bool | None = None,
+        self, df: Floats, loc: Floats, scale: Floats, *, validate_args: bool | None = None
     ) -> None:
         self.df, self.loc, self.scale = df, loc, scale
         shape = jnp.broadcast_shapes(df.shape, loc.shape, scale.shape)
         super().__init__(batch_shape=shape, validate_args=validate_args)
 
-    def sample(
-        self, key: Key[Array, ""] | None, sample_shape: tuple[int, ...] = ()
-    ) -> Float[Array, "..."]:
-        """Draw by Bailey's formula."""
+    def sample(self, key: OneKey | None, sample_shape: tuple[int, ...] = ()) -> Floats:
         assert key is not None
         shape = self.shape(sample_shape)
         df, loc, scale = (jnp.broadcast_to(a, shape) for a in (self.df, self.loc, self.scale))
         return loc + scale * standard_student_t(key, df, shape)
 
-    def log_prob(
-        self, value: Float[Array, "..."], intermediates: None = None
-    ) -> Float[Array, "..."]:
-        """Log-density at `value`."""
+    def log_prob(self, value: Floats, intermediates: None = None) -> Floats:
         t = (value - self.loc) / self.scale
         return student_t_log_prob(t, self.df) - jnp.log(self.scale)
 
     @property
-    def mean(self) -> Float[Array, "..."]:
-        """The location."""
+    def mean(self) -> Floats:
         return jnp.broadcast_to(self.loc, self.batch_shape)
 
     @property
-    def variance(self) -> Float[Array, "..."]:
-        """`scale^2 df / (df - 2)`."""
+    def variance(self) -> Floats:
         return jnp.broadcast_to(self.scale**2 * self.df / (self.df - 2), self.batch_shape)
 
 
@@ -91,32 +79,25 @@ class PointMasses(dist.Distribution):
         """Of the values, along the first axis."""
         return jax.nn.log_softmax(self.logits, axis=0)
 
-    def sample(
-        self, key: Key[Array, ""] | None, sample_shape: tuple[int, ...] = ()
-    ) -> Float[Array, "..."]:
-        """One of the values."""
+    def sample(self, key: OneKey | None, sample_shape: tuple[int, ...] = ()) -> Floats:
         assert key is not None
         shape = (*sample_shape, *self.batch_shape)
         chosen = jax.random.categorical(key, self.logits, axis=0, shape=shape)
         values = jnp.broadcast_to(self.values, self.logits.shape)
         return jnp.sum(jnp.where(self._hit(chosen), _lifted(values, len(shape)), 0.0), axis=0)
 
-    def log_prob(
-        self, value: Float[Array, "..."], intermediates: None = None
-    ) -> Float[Array, "..."]:
+    def log_prob(self, value: Floats, intermediates: None = None) -> Floats:
         """Log-probability of the value that is nearest to a number."""
         chosen = jnp.argmin(jnp.abs(_lifted(self.values, value.ndim) - value[None]), axis=0)
         table = _lifted(self.log_probabilities, max(value.ndim, len(self.batch_shape)))
         return jnp.sum(jnp.where(self._hit(chosen), table, 0.0), axis=0)
 
     @property
-    def mean(self) -> Float[Array, "..."]:
-        """The sum of the values, each times its probability."""
+    def mean(self) -> Floats:
         return jnp.sum(jnp.exp(self.log_probabilities) * self.values, axis=0)
 
     @property
-    def variance(self) -> Float[Array, "..."]:
-        """Around the mean."""
+    def variance(self) -> Floats:
         probability = jnp.exp(self.log_probabilities)
         return jnp.sum(probability * (self.values - self.mean[None]) ** 2, axis=0)
 

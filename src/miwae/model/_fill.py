@@ -5,26 +5,23 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
+
+from miwae._shapes import Inputs, InputsSeen
 
 
 class AbstractFill(eqx.Module):
     """A function from incomplete to complete inputs that leaves the observed ones as they are."""
 
     @abc.abstractmethod
-    def __call__(
-        self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]
-    ) -> Float[Array, "B E"]:
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> Inputs:
         """The completed inputs."""
 
 
 class ZeroFill(AbstractFill):
     """Zeros, as in all experiments of the paper."""
 
-    def __call__(
-        self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]
-    ) -> Float[Array, "B E"]:
-        """Zeros in missing places."""
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> Inputs:
         return jnp.where(seen, inputs, 0.0)
 
 
@@ -33,10 +30,7 @@ class MeanFill(AbstractFill):
 
     values: Float[Array, " E"]
 
-    def __call__(
-        self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]
-    ) -> Float[Array, "B E"]:
-        """The constants in missing places; training does not change them."""
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> Inputs:
         return jnp.where(seen, inputs, jax.lax.stop_gradient(self.values)[None, :])
 
 
@@ -45,10 +39,7 @@ class LearnedFill(AbstractFill):
 
     values: Float[Array, " E"]
 
-    def __call__(
-        self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]
-    ) -> Float[Array, "B E"]:
-        """The learned constants in missing places."""
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> Inputs:
         return jnp.where(seen, inputs, self.values[None, :])
 
 
@@ -59,8 +50,5 @@ class OracleFill(AbstractFill):
     missing cell holds matters.
     """
 
-    def __call__(
-        self, inputs: Float[Array, "B E"], seen: Bool[Array, "B E"]
-    ) -> Float[Array, "B E"]:
-        """The inputs as they are."""
+    def __call__(self, inputs: Inputs, seen: InputsSeen) -> Inputs:
         return inputs

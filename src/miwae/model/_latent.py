@@ -7,10 +7,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import as_incomplete
 from miwae._numerics import by_blocks
+from miwae._shapes import Eta, Latents, OneKey, PerSample, Rows, Seen, Table, TableSeen
 from miwae.errors import DataError
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._priors import AbstractPrior
@@ -23,10 +24,10 @@ class LatentModel(eqx.Module):
     """What is assumed, Eqn. (1): `z ~ p(z)`, `x | z ~ Phi(x | f(z))`."""
 
     prior: AbstractPrior
-    decoder: Callable[[Float[Array, "K B L"]], Float[Array, "K B P"]]
+    decoder: Callable[[Latents], Eta]
     observation: AbstractObservation
 
-    def decode(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
+    def decode(self, z: Latents) -> Eta:
         """`f(z)`, the parameters of the observation model.
 
         Raises:
@@ -49,22 +50,16 @@ class Autoencoder(eqx.Module):
     generative: LatentModel
     amortizer: AbstractAmortizer
 
-    def propose(self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]) -> AbstractProposal:
+    def propose(self, x: Rows, observed: Seen) -> AbstractProposal:
         """`q(z | x_obs)`."""
         return self.amortizer(*self.generative.observation.embed(x, observed))
 
-    def log_joint(
-        self,
-        z: Float[Array, "K B L"],
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-    ) -> Float[Array, "K B"]:
+    def log_joint(self, z: Latents, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         """`log p(x_obs | z) + log p(z)`, where `eta` is the decoded z."""
         likelihood = self.generative.observation.log_prob(eta, x, observed)
         return likelihood + self.generative.prior.log_prob(z, self.amortizer)
 
-    def generate(self, key: Key[Array, ""], n_rows: int) -> Float[Array, "N D"]:
+    def generate(self, key: OneKey, n_rows: int) -> Float[Array, "N D"]:
         """New complete rows from the model."""
         key_z, key_x = jax.random.split(key)
         z = self.generative.prior.sample(key_z, n_rows, self.amortizer)
@@ -76,7 +71,7 @@ class Autoencoder(eqx.Module):
 
 def check_data(
     autoencoder: Autoencoder, x: object, observed: object = None
-) -> tuple[Float[np.ndarray, "N D"], Bool[np.ndarray, "N D"]]:
+) -> tuple[Table, TableSeen]:
     """`as_incomplete`, and that the model can have produced each observed value.
 
     Raises:

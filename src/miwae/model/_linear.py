@@ -12,19 +12,20 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from miwae._arrays import as_incomplete, require_at_least, require_trainable
+from miwae._shapes import Matrices, PerLatent, PerRow, Rows, Seen, Table, TableSeen
 from miwae.kernels import cholesky_solve
 
 
 class LinearPosterior(NamedTuple):
     """`z | x_obs ~ N(mean, (C C')^-1)` for each row, and the marginal likelihood of its cells."""
 
-    mean: Float[Array, "B L"]
-    cholesky: Float[Array, "B L L"]  # C, lower triangular
-    inverse: Float[Array, "B L L"]  # C^-1
-    log_prob: Float[Array, " B"]  # log p(x_obs)
+    mean: PerLatent
+    cholesky: Matrices  # C, lower triangular
+    inverse: Matrices  # C^-1
+    log_prob: PerRow  # log p(x_obs)
 
 
 class FactorAnalysis(eqx.Module):
@@ -34,7 +35,7 @@ class FactorAnalysis(eqx.Module):
     mean: Float[Array, " D"]
     noise: Float[Array, " D"]
 
-    def posterior(self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]) -> LinearPosterior:
+    def posterior(self, x: Rows, observed: Seen) -> LinearPosterior:
         """The posterior of the factors of each row given its observed cells.
 
         Precision `I + W_obs' Psi_obs^-1 W_obs`; the determinant lemma and Woodbury's identity give
@@ -100,7 +101,7 @@ class _Patterns(NamedTuple):
         return np.add.reduceat(a[order], starts, axis=0)
 
 
-def _patterns(observed: Bool[np.ndarray, "N D"]) -> _Patterns:
+def _patterns(observed: TableSeen) -> _Patterns:
     packed = [column.tobytes() for column in np.packbits(observed, axis=0).T]
     numbers = {column: g for g, column in enumerate(dict.fromkeys(packed))}
     pattern_of = np.array([numbers[column] for column in packed])
@@ -121,11 +122,7 @@ class _Moments(NamedTuple):
 
 
 def _expect(
-    model: _Parameters,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-    patterns: _Patterns,
-    block_rows: int,
+    model: _Parameters, x: Table, observed: TableSeen, patterns: _Patterns, block_rows: int
 ) -> _Moments:
     """The E-step for all rows, a block at a time; the posterior of `FactorAnalysis.posterior`."""
     n_latent = model.loadings.shape[1]
@@ -201,9 +198,7 @@ def _objective(model: _Parameters, log_prob: float, ridge: float) -> float:
     return log_prob - 0.5 * ridge * float(np.sum(model.loadings**2 / model.noise[:, None]))
 
 
-def _start(
-    x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_factors: int, floor: float
-) -> _Parameters:
+def _start(x: Table, observed: TableSeen, n_factors: int, floor: float) -> _Parameters:
     """Principal axes of the pairwise-complete covariance."""
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, x, 0.0).sum(0) / count
@@ -218,8 +213,8 @@ def _start(
 
 
 def fit_factor_analysis(
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"] | None = None,
+    x: Table,
+    observed: TableSeen | None = None,
     *,
     n_factors: int,
     n_iterations: int = 60,

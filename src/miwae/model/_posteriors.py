@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from flowjax.distributions import Normal as FlowNormal
 from flowjax.distributions import Transformed
 from flowjax.flows import coupling_flow
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
+from miwae._shapes import Floats, Kappa, Matrices, OneKey
 from miwae.model import _proposals as proposals
 from miwae.model._proposals import AbstractProposal
 
@@ -17,15 +18,15 @@ LATENT_SCALE_FLOOR = 1e-3  # keeps weights finite where x determines a latent di
 DF_FLOOR = 2.1
 
 
-def _scale(raw: Float[Array, "..."]) -> Float[Array, "..."]:
+def _scale(raw: Floats) -> Floats:
     return LATENT_SCALE_FLOOR + jax.nn.softplus(raw)
 
 
-def _df(raw: Float[Array, "..."]) -> Float[Array, "..."]:
+def _df(raw: Floats) -> Floats:
     return DF_FLOOR + jax.nn.softplus(raw)
 
 
-def _tril(raw: Float[Array, "B T"], n_latent: int) -> Float[Array, "B L L"]:
+def _tril(raw: Float[Array, "B T"], n_latent: int) -> Matrices:
     """A lower triangle with a positive diagonal, from its entries row by row."""
     rows, columns = jnp.tril_indices(n_latent)
     full = jnp.zeros((raw.shape[0], n_latent, n_latent)).at[:, rows, columns].set(raw)
@@ -44,7 +45,7 @@ class AbstractPosterior(eqx.Module):
         """Q, the width of the encoder's output."""
 
     @abc.abstractmethod
-    def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
+    def __call__(self, kappa: Kappa) -> AbstractProposal:
         """The distribution with parameters `kappa`, a row each."""
 
 
@@ -55,11 +56,9 @@ class NormalPosterior(AbstractPosterior):
 
     @property
     def n_parameters(self) -> int:
-        """Locations and scales."""
         return 2 * self.n_latent
 
-    def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
-        """Split into locations and scales."""
+    def __call__(self, kappa: Kappa) -> AbstractProposal:
         loc, raw = jnp.split(kappa, 2, axis=-1)
         return proposals.NormalProposal(loc, _scale(raw))
 
@@ -71,11 +70,9 @@ class StudentTPosterior(AbstractPosterior):
 
     @property
     def n_parameters(self) -> int:
-        """Locations, scales and degrees of freedom."""
         return 3 * self.n_latent
 
-    def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
-        """Split into locations, scales and degrees of freedom."""
+    def __call__(self, kappa: Kappa) -> AbstractProposal:
         loc, raw, tail = jnp.split(kappa, 3, axis=-1)
         return proposals.StudentTProposal(loc, _scale(raw), _df(tail))
 
@@ -87,11 +84,9 @@ class FullNormalPosterior(AbstractPosterior):
 
     @property
     def n_parameters(self) -> int:
-        """Locations and a triangle."""
         return self.n_latent + self.n_latent * (self.n_latent + 1) // 2
 
-    def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
-        """Split into locations and a triangle."""
+    def __call__(self, kappa: Kappa) -> AbstractProposal:
         loc, raw = jnp.split(kappa, [self.n_latent], axis=-1)
         return proposals.FullNormalProposal(loc, _tril(raw, self.n_latent))
 
@@ -103,11 +98,9 @@ class FullStudentTPosterior(AbstractPosterior):
 
     @property
     def n_parameters(self) -> int:
-        """Locations, a triangle and one number of degrees of freedom."""
         return self.n_latent + self.n_latent * (self.n_latent + 1) // 2 + 1
 
-    def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
-        """Split into locations, a triangle and degrees of freedom."""
+    def __call__(self, kappa: Kappa) -> AbstractProposal:
         loc, raw, tail = jnp.split(kappa, [self.n_latent, self.n_parameters - 1], axis=-1)
         tril, df = _tril(raw, self.n_latent), _df(jnp.squeeze(tail, -1))
         return proposals.FullStudentTProposal(loc, tril, df)
@@ -121,16 +114,13 @@ class MixturePosterior(AbstractPosterior):
 
     @property
     def n_latent(self) -> int:
-        """That of the component."""
         return self.component.n_latent
 
     @property
     def n_parameters(self) -> int:
-        """Those of each component, and a share each."""
         return self.n_components * (self.component.n_parameters + 1)
 
-    def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
-        """Split into components and shares."""
+    def __call__(self, kappa: Kappa) -> AbstractProposal:
         width = self.component.n_parameters
         parts, logits = jnp.split(kappa, [self.n_components * width], axis=-1)
         components = tuple(self.component(own) for own in jnp.split(parts, self.n_components, -1))
@@ -151,7 +141,7 @@ class FlowPosterior(AbstractPosterior):
         n_context: int = 8,
         n_flow_layers: int = 4,
         n_hidden: int = 32,
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         self.n_latent = n_latent
         self.n_context = n_context
@@ -165,10 +155,8 @@ class FlowPosterior(AbstractPosterior):
 
     @property
     def n_parameters(self) -> int:
-        """Location, scale, context."""
         return 2 * self.n_latent + self.n_context
 
-    def __call__(self, kappa: Float[Array, "B Q"]) -> AbstractProposal:
-        """Split into location, scale and context."""
+    def __call__(self, kappa: Kappa) -> AbstractProposal:
         loc, raw, context = jnp.split(kappa, [self.n_latent, 2 * self.n_latent], axis=-1)
         return proposals.FlowProposal(self.flow, loc, _scale(raw), context)

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from flowjax.distributions import Normal as FlowNormal
 from flowjax.distributions import Transformed
 from flowjax.flows import coupling_flow
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from miwae._numerics import features_first, logmeanexp
+from miwae._shapes import Latents, OneKey, PerSample
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._proposals import AbstractProposal
 from miwae.model._widths import applied
@@ -25,14 +26,12 @@ class AbstractPrior(eqx.Module):
     n_latent: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def log_prob(
-        self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
-    ) -> Float[Array, "K B"]:
+    def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         """Log-density of each latent sample; priors made of posteriors need the amortizer."""
 
     @abc.abstractmethod
     def sample(
-        self, key: Key[Array, ""], n_samples: int, amortizer: AbstractAmortizer
+        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
     ) -> Float[Array, "K L"]:
         """K draws."""
 
@@ -46,16 +45,12 @@ class StandardNormal(AbstractPrior):
 
     n_latent: int = eqx.field(static=True)
 
-    def log_prob(
-        self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
-    ) -> Float[Array, "K B"]:
-        """Sum over the dimensions."""
+    def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         return jnp.sum(-0.5 * (features_first(z) ** 2 + LOG_2PI), axis=0)
 
     def sample(
-        self, key: Key[Array, ""], n_samples: int, amortizer: AbstractAmortizer
+        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
     ) -> Float[Array, "K L"]:
-        """Standard normals."""
         return jax.random.normal(key, (n_samples, self.n_latent))
 
 
@@ -66,29 +61,24 @@ class MixturePrior(AbstractPrior):
     log_scale: Float[Array, "C L"]
     logits: Float[Array, " C"]
 
-    def __init__(self, n_latent: int, *, n_components: int = 10, key: Key[Array, ""]) -> None:
+    def __init__(self, n_latent: int, *, n_components: int = 10, key: OneKey) -> None:
         self.loc = jax.random.normal(key, (n_components, n_latent))
         self.log_scale = jnp.zeros((n_components, n_latent))
         self.logits = jnp.zeros(n_components)
 
     @property
     def n_latent(self) -> int:
-        """The dimension of the locations."""
         return self.loc.shape[1]
 
-    def log_prob(
-        self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
-    ) -> Float[Array, "K B"]:
-        """Log-sum-exp over the components."""
+    def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         loc, log_scale = self.loc[None, None], self.log_scale[None, None]
         eps = (z[:, :, None, :] - loc) / jnp.exp(log_scale)
         terms = jnp.sum(-0.5 * (eps**2 + LOG_2PI) - log_scale, axis=-1)
         return jax.nn.logsumexp(terms + jax.nn.log_softmax(self.logits)[None, None], axis=-1)
 
     def sample(
-        self, key: Key[Array, ""], n_samples: int, amortizer: AbstractAmortizer
+        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
     ) -> Float[Array, "K L"]:
-        """Choose a component, then draw from it."""
         key_c, key_z = jax.random.split(key)
         chosen = jax.random.categorical(key_c, self.logits, shape=(n_samples,))
         eps = jax.random.normal(key_z, (n_samples, self.n_latent))
@@ -113,10 +103,7 @@ class VampPrior(AbstractPrior):
         """Keeps the amortizer as it is now."""
         return VampPrior(self.n_latent, self.pseudo_inputs, self.own or amortizer)
 
-    def log_prob(
-        self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
-    ) -> Float[Array, "K B"]:
-        """Log of the mean over the pseudo-inputs."""
+    def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         n_components = self.pseudo_inputs.shape[0]
         shape = (z.shape[0] * z.shape[1], n_components, z.shape[2])
         each = jnp.broadcast_to(z.reshape(-1, 1, z.shape[2]), shape)
@@ -124,9 +111,8 @@ class VampPrior(AbstractPrior):
         return logmeanexp(terms, axis=1).reshape(z.shape[:2])
 
     def sample(
-        self, key: Key[Array, ""], n_samples: int, amortizer: AbstractAmortizer
+        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
     ) -> Float[Array, "K L"]:
-        """Choose a pseudo-input, then draw from its posterior."""
         key_c, key_z = jax.random.split(key)
         chosen = jax.random.randint(key_c, (n_samples,), 0, self.pseudo_inputs.shape[0])
         rows = self.pseudo_inputs[chosen]
@@ -140,7 +126,7 @@ class FlowPrior(AbstractPrior):
     flow: Transformed
 
     def __init__(
-        self, n_latent: int, *, n_flow_layers: int = 4, n_hidden: int = 32, key: Key[Array, ""]
+        self, n_latent: int, *, n_flow_layers: int = 4, n_hidden: int = 32, key: OneKey
     ) -> None:
         self.n_latent = n_latent
         self.flow = coupling_flow(
@@ -150,14 +136,10 @@ class FlowPrior(AbstractPrior):
             nn_width=n_hidden,
         )
 
-    def log_prob(
-        self, z: Float[Array, "K B L"], amortizer: AbstractAmortizer
-    ) -> Float[Array, "K B"]:
-        """Through the inverse of the flow."""
+    def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         return self.flow.log_prob(z)
 
     def sample(
-        self, key: Key[Array, ""], n_samples: int, amortizer: AbstractAmortizer
+        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
     ) -> Float[Array, "K L"]:
-        """Standard normals through the flow."""
         return self.flow.sample(key, (n_samples,))

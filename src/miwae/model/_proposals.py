@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flowjax.distributions import Transformed
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 from paramax import unwrap
 
 from miwae._numerics import features_first, features_last
+from miwae._shapes import Kappa, Keys, Latents, Matrices, PerLatent, PerRow, PerSample
 from miwae.errors import SettingsError
 from miwae.kernels import normal, solve_lower, split_key, standard_student_t, student_t_log_prob
 
@@ -37,11 +38,11 @@ class AbstractProposal(eqx.Module):
     stratified: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         """K draws for each row."""
 
     @abc.abstractmethod
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
+    def log_prob(self, z: Latents) -> PerSample:
         """Log-density of each latent sample under its row's distribution."""
 
     def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
@@ -60,17 +61,15 @@ class AbstractProposal(eqx.Module):
 class NormalProposal(AbstractProposal):
     """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
 
-    loc: Float[Array, "B L"]
-    scale: Float[Array, "B L"]
+    loc: PerLatent
+    scale: PerLatent
 
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
-        """Location plus scale times standard normals."""
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         loc, scale = features_first(self.loc), features_first(self.scale)
         eps = normal(key, (loc.shape[0], n_samples, loc.shape[1]))
         return features_last(loc[:, None] + scale[:, None] * eps)
 
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """Sum over the dimensions."""
+    def log_prob(self, z: Latents) -> PerSample:
         loc, scale = features_first(self.loc)[:, None], features_first(self.scale)[:, None]
         eps = (features_first(z) - loc) / scale
         return jnp.sum(-0.5 * (eps * eps + LOG_2PI) - jnp.log(scale), axis=0)
@@ -79,38 +78,32 @@ class NormalProposal(AbstractProposal):
 class StudentTProposal(AbstractProposal):
     """Independent Student-t distributions, as in the paper's section 4.2."""
 
-    loc: Float[Array, "B L"]
-    scale: Float[Array, "B L"]
-    df: Float[Array, "B L"]
+    loc: PerLatent
+    scale: PerLatent
+    df: PerLatent
 
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
-        """Location plus scale times standard Student-t draws."""
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         loc, scale, df = map(features_first, (self.loc, self.scale, self.df))
         shape = (loc.shape[0], n_samples, loc.shape[1])
         eps = standard_student_t(key, df[:, None], shape)
         return features_last(loc[:, None] + scale[:, None] * eps)
 
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """Sum over the dimensions."""
+    def log_prob(self, z: Latents) -> PerSample:
         loc, scale, df = (features_first(a)[:, None] for a in (self.loc, self.scale, self.df))
         t = (features_first(z) - loc) / scale
         return jnp.sum(student_t_log_prob(t, df) - jnp.log(scale), axis=0)
 
 
-def _standard_normal(
-    key: Key[Array, "..."], n_samples: int, like: Float[Array, "B L"]
-) -> Float[Array, "K B L"]:
+def _standard_normal(key: Keys, n_samples: int, like: PerLatent) -> Latents:
     shape = (like.shape[1], n_samples, like.shape[0])
     return features_last(normal(key, shape))
 
 
-def _matrices_last(matrices: Float[Array, "B L L"]) -> Float[Array, "L L B"]:
+def _matrices_last(matrices: Matrices) -> Float[Array, "L L B"]:
     return jnp.moveaxis(matrices, 0, -1)
 
 
-def _whiten(
-    tril: Float[Array, "B L L"], centred: Float[Array, "K B L"]
-) -> tuple[Float[Array, "K B L"], Float[Array, " B"]]:
+def _whiten(tril: Matrices, centred: Latents) -> tuple[Latents, PerRow]:
     """`T^-1 (z - mu)` and `log |T|`."""
     eps = solve_lower(_matrices_last(tril), features_first(centred))
     log_det = jnp.sum(jnp.log(jnp.diagonal(tril, axis1=-2, axis2=-1)), axis=-1)
@@ -120,16 +113,14 @@ def _whiten(
 class FullNormalProposal(AbstractProposal):
     """Normal with full covariance `T T'`, T lower triangular."""
 
-    loc: Float[Array, "B L"]
-    tril: Float[Array, "B L L"]
+    loc: PerLatent
+    tril: Matrices
 
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
-        """`mu + T eps`."""
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         eps = _standard_normal(key, n_samples, self.loc)
         return self.loc[None] + jnp.einsum("blm,kbm->kbl", self.tril, eps)
 
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """By forward substitution."""
+    def log_prob(self, z: Latents) -> PerSample:
         eps, log_det = _whiten(self.tril, z - self.loc[None])
         return -0.5 * jnp.sum(eps * eps + LOG_2PI, axis=-1) - log_det[None]
 
@@ -137,11 +128,11 @@ class FullNormalProposal(AbstractProposal):
 class FullStudentTProposal(AbstractProposal):
     """Multivariate Student-t with full scale `T T'` and one degree of freedom per row."""
 
-    loc: Float[Array, "B L"]
-    tril: Float[Array, "B L L"]
-    df: Float[Array, " B"]
+    loc: PerLatent
+    tril: Matrices
+    df: PerRow
 
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         """A normal over the root of a gamma variable, with implicit gradients in `df`."""
         key_eps, key_g = split_key(key, 2)
         eps = _standard_normal(key_eps, n_samples, self.loc)
@@ -154,8 +145,7 @@ class FullStudentTProposal(AbstractProposal):
         scaled = eps / jnp.sqrt(gamma / half[None])[..., None]
         return self.loc[None] + jnp.einsum("blm,kbm->kbl", self.tril, scaled)
 
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """The multivariate t density."""
+    def log_prob(self, z: Latents) -> PerSample:
         n_latent = z.shape[-1]
         eps, log_det = _whiten(self.tril, z - self.loc[None])
         df = self.df[None]
@@ -181,7 +171,7 @@ class MixtureProposal(AbstractProposal):
     components: tuple[AbstractProposal, ...]
     log_shares: Float[Array, "B C"]
 
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         """The draws of the components in turn: 0, 1, ..., C - 1, 0, 1, ..."""
         count = len(self.components)
         if n_samples < count:
@@ -195,8 +185,7 @@ class MixtureProposal(AbstractProposal):
         ]
         return jnp.stack(draws, axis=1).reshape(-1, *draws[0].shape[1:])[:n_samples]
 
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """The density of the mixture."""
+    def log_prob(self, z: Latents) -> PerSample:
         terms = jnp.stack([component.log_prob(z) for component in self.components])
         return jax.nn.logsumexp(terms + self.log_shares.T[:, None, :], axis=0)
 
@@ -207,7 +196,6 @@ class MixtureProposal(AbstractProposal):
         return self.log_shares.T[component] - log_given[component][:, None]
 
     def of_rows(self, rows: slice) -> "MixtureProposal":
-        """Of each component."""
         components = tuple(component.of_rows(rows) for component in self.components)
         return MixtureProposal(components, self.log_shares[rows])
 
@@ -216,18 +204,16 @@ class FlowProposal(AbstractProposal):
     """Location and scale of a normalising flow whose shape depends on a context."""
 
     flow: Transformed  # on standard normals, with a condition
-    loc: Float[Array, "B L"]
-    scale: Float[Array, "B L"]
-    context: Float[Array, "B Q"]
+    loc: PerLatent
+    scale: PerLatent
+    context: Kappa
 
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
-        """Standard normals through the flow, moved and scaled."""
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         eps = _standard_normal(key, n_samples, self.loc)
         transform = jax.vmap(jax.vmap(unwrap(self.flow).bijection.transform), in_axes=(0, None))
         return self.loc[None] + self.scale[None] * transform(eps, self.context)
 
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """Through the inverse of the flow."""
+    def log_prob(self, z: Latents) -> PerSample:
         eps = (z - self.loc[None]) / self.scale[None]
         inner = self.flow.log_prob(eps, condition=self.context[None])
         return inner - jnp.sum(jnp.log(self.scale), axis=-1)[None]
@@ -244,28 +230,24 @@ class LinearProposal(AbstractProposal):
     for their tails) the posterior of the linear-Gaussian core.
     """
 
-    centre: Float[Array, "B L"]
-    cholesky: Float[Array, "B L L"]
-    inverse: Float[Array, "B L L"]  # of the factor
-    delta: Float[Array, "B L"]
-    scale: Float[Array, "B L"]
-    df: Float[Array, "B L"]
+    centre: PerLatent
+    cholesky: Matrices
+    inverse: Matrices  # of the factor
+    delta: PerLatent
+    scale: PerLatent
+    df: PerLatent
 
-    def sample(self, key: Key[Array, "..."], n_samples: int) -> Float[Array, "K B L"]:
-        """`C^-T` times shifted and scaled Student-t draws."""
+    def sample(self, key: Keys, n_samples: int) -> Latents:
         inner = StudentTProposal(self.delta, self.scale, self.df).sample(key, n_samples)
         return self.centre[None] + _transposed_product(self.inverse, inner)
 
-    def log_prob(self, z: Float[Array, "K B L"]) -> Float[Array, "K B"]:
-        """The density of `C' (z - centre)` plus `log |C|`."""
+    def log_prob(self, z: Latents) -> PerSample:
         inner = _transposed_product(self.cholesky, z - self.centre[None])
         log_det = jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
         return StudentTProposal(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]
 
 
-def _transposed_product(
-    matrices: Float[Array, "B L L"], vectors: Float[Array, "K B L"]
-) -> Float[Array, "K B L"]:
+def _transposed_product(matrices: Matrices, vectors: Latents) -> Latents:
     """`M' v` for each row's matrix and its K vectors.
 
     As products of matrices: a sum over products of numbers took a quarter of a training step.

@@ -14,17 +14,10 @@ from miwae.errors import SettingsError
 def applied(
     network: Callable[..., Any], x: Float[Array, "*B I"], *rest: Array, called: str, given: str
 ) -> Any:
-    """What a part of a model makes of its inputs.
-
-    Args:
-        network: the part.
-        x: its inputs, whose last axis has to suit it.
-        rest: further inputs.
-        called: what it is in the model, such as "encoder".
-        given: what the inputs are.
+    """What a part of a model makes of its inputs, whose last axis has to suit it.
 
     Raises:
-        SettingsError: it fails; names the part and the width of its inputs.
+        SettingsError: it fails; names the part as `called`, and the inputs as `given`.
     """
     try:
         return network(x, *rest)
@@ -36,11 +29,7 @@ def applied(
 
 
 def require_width(y: Array, expected: int, source: str, target: str) -> None:
-    """Refuse what one part gives, if another needs it of another width.
-
-    Raises:
-        SettingsError: names both parts and both widths.
-    """
+    """Refuse what one part gives, if another needs it of another width; names both."""
     width = y.shape[-1]
     if width != expected:
         raise SettingsError(f"{source} has width {width}, but {target} needs {expected}")

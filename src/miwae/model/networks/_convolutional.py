@@ -20,10 +20,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
+from miwae._shapes import Eta, Kappa, Latents, OneKey
 from miwae.errors import SettingsError
-from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
+from miwae.model.networks._dense import ACTIVATIONS, Dense, generator, require_activation
 
 WIDEST = 14  # pixels of a line that a banded matrix is made for
 
@@ -63,7 +64,6 @@ class ConvolutionLayer(eqx.Module):
     scale: int = eqx.field(static=True, default=1)
 
     def __call__(self, a: Float[Array, "B H W I"]) -> Float[Array, "B SH SW O"]:
-        """Apply the layer."""
         n, height, full, n_in = a.shape
         scale, pieces = self.scale, -(-full // WIDEST)
         width = -(-full // pieces)
@@ -116,11 +116,25 @@ def _sizes(shape: ImageShape, n_stages: int) -> list[ImageShape]:
     return sizes
 
 
-def _require_image(shape: ImageShape, maps: Sequence[int]) -> None:
+class _Start(NamedTuple):
+    """What the constructors of encoder and decoder begin with."""
+
+    shape: ImageShape
+    n_innermost: int  # features of an image behind the last stage
+    rng: np.random.Generator  # for the stages
+    key_head: OneKey
+
+
+def _start(shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey) -> _Start:
+    shape = ImageShape(*shape)
     if min(shape) < 1:
         raise SettingsError(f"an image has at least one pixel and one channel, not {shape}")
     if not maps or min(maps) < 1:
         raise SettingsError(f"maps needs a positive number for each stage, not {tuple(maps)}")
+    require_activation(activation)
+    key_stages, key_head = jax.random.split(key)
+    innermost = _sizes(shape, len(maps))[-1]._replace(channels=maps[-1])
+    return _Start(shape, innermost.n_features, generator(key_stages), key_head)
 
 
 class ConvolutionalEncoder(eqx.Module):
@@ -157,30 +171,17 @@ class ConvolutionalEncoder(eqx.Module):
         n_hidden: int = 450,
         activation: str = "silu",
         indicator: bool = False,
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
-        shape = ImageShape(*shape)
-        _require_image(shape, maps)
-        require_activation(activation)
-        key_stages, key_head = jax.random.split(key)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_stages)))
+        shape, n_innermost, rng, key_head = _start(shape, maps, activation, key)
         widths = [shape.channels * (2 if indicator else 1), *maps]
-        self.stages = tuple(
-            _layer(rng, activation, 4 * a, b) for a, b in zip(widths, maps, strict=False)
-        )
-        last = _sizes(shape, len(maps))[-1]
-        self.head = Dense(
-            last.height * last.width * maps[-1],
-            n_out,
-            n_hidden=n_hidden,
-            n_layers=1,
-            activation=activation,
-            key=key_head,
-        )
+        pairs = zip(widths, maps, strict=False)
+        self.stages = tuple(_layer(rng, activation, 4 * a, b) for a, b in pairs)
+        sizes = {"n_hidden": n_hidden, "n_layers": 1, "activation": activation}
+        self.head = Dense(n_innermost, n_out, **sizes, key=key_head)
         self.shape, self.activation, self.indicator = shape, activation, indicator
 
-    def __call__(self, a: Float[Array, "B I"]) -> Float[Array, "B Q"]:
-        """Apply the network."""
+    def __call__(self, a: Float[Array, "B I"]) -> Kappa:
         function = ACTIVATIONS[self.activation][0]
         planes = jnp.split(a, 2, axis=-1) if self.indicator else [a]
         h = jnp.concatenate([p.reshape(-1, *self.shape) for p in planes], axis=-1)
@@ -221,22 +222,11 @@ class ConvolutionalDecoder(eqx.Module):
         maps: Sequence[int] = (16, 32, 32),
         n_hidden: int = 450,
         activation: str = "silu",
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
-        shape = ImageShape(*shape)
-        _require_image(shape, maps)
-        require_activation(activation)
-        key_stages, key_head = jax.random.split(key)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_stages)))
-        first = _sizes(shape, len(maps))[-1]
-        self.head = Dense(
-            n_latent,
-            first.height * first.width * maps[-1],
-            n_hidden=n_hidden,
-            n_layers=1,
-            activation=activation,
-            key=key_head,
-        )
+        shape, n_innermost, rng, key_head = _start(shape, maps, activation, key)
+        sizes = {"n_hidden": n_hidden, "n_layers": 1, "activation": activation}
+        self.head = Dense(n_latent, n_innermost, **sizes, key=key_head)
         inwards = [n_blocks * shape.channels, *maps]
         self.stages = tuple(
             # The last stage has no activation behind it: Glorot's variance.
@@ -245,8 +235,7 @@ class ConvolutionalDecoder(eqx.Module):
         )
         self.shape, self.activation = shape, activation
 
-    def __call__(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
-        """Apply the network to all latent samples at once."""
+    def __call__(self, z: Latents) -> Eta:
         function = ACTIVATIONS[self.activation][0]
         sizes = _sizes(self.shape, len(self.stages))
         h = self.head(z.reshape(-1, z.shape[-1]))

@@ -7,9 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from miwae._numerics import features_first, features_last
+from miwae._shapes import OneKey
 from miwae.errors import SettingsError
 
 
@@ -41,6 +42,11 @@ def require_activation(name: str) -> None:
         raise SettingsError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {name!r}")
 
 
+def generator(key: OneKey) -> np.random.Generator:
+    """NumPy's random numbers, from a key."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
 class DenseLayer(eqx.Module):
     """`weight @ a + bias`, features first: (n_in, ...) to (n_out, ...)."""
 
@@ -48,7 +54,6 @@ class DenseLayer(eqx.Module):
     bias: Float[Array, " n_out"]
 
     def __call__(self, a: Float[Array, "n_in ..."]) -> Float[Array, "n_out ..."]:
-        """Apply the layer."""
         bias = self.bias.reshape(-1, *[1] * (a.ndim - 1))
         return jnp.tensordot(self.weight, a, axes=1) + bias
 
@@ -97,11 +102,11 @@ class Dense(eqx.Module):
         activation: str = "tanh",
         residual: bool = False,
         zero_last: bool = False,
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         require_activation(activation)
         widths = [n_in, *[n_hidden] * n_layers, n_out]
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = generator(key)
         layers = [
             dense_layer(rng, a, b, activation)
             for a, b in zip(widths[:-2], widths[1:-1], strict=True)
@@ -113,7 +118,6 @@ class Dense(eqx.Module):
         self.residual = residual
 
     def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
-        """Apply the network."""
         function = ACTIVATIONS[self.activation][0]
         # One long last axis of all samples of all rows: the loops over it are vectorised best.
         h = features_first(a).reshape(a.shape[-1], -1)
@@ -132,5 +136,4 @@ class LinearResidual(eqx.Module):
     network: Dense
 
     def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
-        """Apply both and add."""
         return features_last(self.linear(features_first(a))) + self.network(a)

@@ -8,12 +8,12 @@ else has to be said about lengths.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
 from miwae._arrays import require_at_least
 from miwae._numerics import features_first
-from miwae.model.networks._dense import Dense, DenseLayer, dense_layer
+from miwae._shapes import Eta, Kappa, Latents, OneKey
+from miwae.model.networks._dense import Dense, DenseLayer, dense_layer, generator
 
 
 class GRU(eqx.Module):
@@ -26,8 +26,8 @@ class GRU(eqx.Module):
     inputs: DenseLayer  # of reset, update and candidate, one after the other
     state: DenseLayer
 
-    def __init__(self, n_in: int, n_hidden: int, *, key: Key[Array, ""]) -> None:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    def __init__(self, n_in: int, n_hidden: int, *, key: OneKey) -> None:
+        rng = generator(key)
         self.inputs = dense_layer(rng, n_in, 3 * n_hidden, "tanh")
         self.state = dense_layer(rng, n_hidden, 3 * n_hidden, "tanh")
 
@@ -94,7 +94,7 @@ class RecurrentEncoder(eqx.Module):
         *,
         n_hidden: int = 64,
         indicator: bool = True,
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         require_at_least(1, n_steps=n_steps, n_features=n_features, n_hidden=n_hidden)
         n_in = n_features * (2 if indicator else 1)
@@ -104,8 +104,7 @@ class RecurrentEncoder(eqx.Module):
         self.head = Dense(2 * n_hidden, n_out, n_hidden=n_hidden, n_layers=1, key=key_head)
         self.n_steps, self.indicator = n_steps, indicator
 
-    def __call__(self, a: Float[Array, "B I"]) -> Float[Array, "B Q"]:
-        """Apply the network."""
+    def __call__(self, a: Float[Array, "B I"]) -> Kappa:
         planes = jnp.split(a, 2, axis=-1) if self.indicator else [a]
         steps = [plane.reshape(len(a), self.n_steps, -1) for plane in planes]
         sequence = jnp.swapaxes(jnp.concatenate(steps, axis=-1), 0, 1)
@@ -147,17 +146,16 @@ class RecurrentDecoder(eqx.Module):
         *,
         n_blocks: int = 2,
         n_hidden: int = 64,
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         require_at_least(1, n_latent=n_latent, n_steps=n_steps, n_features=n_features)
         key_gru, key_head = jax.random.split(key)
         self.gru = GRU(n_latent + 1, n_hidden, key=key_gru)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_head)))
+        rng = generator(key_head)
         self.head = dense_layer(rng, n_hidden, n_blocks * n_features, "tanh")
         self.n_steps, self.n_blocks = n_steps, n_blocks
 
-    def __call__(self, z: Float[Array, "K B L"]) -> Float[Array, "K B P"]:
-        """Apply the network to all latent samples at once."""
+    def __call__(self, z: Latents) -> Eta:
         flat = z.reshape(-1, z.shape[-1])
         # The latent sample is the same at each step, so its product is computed once.
         weight = self.gru.inputs.weight

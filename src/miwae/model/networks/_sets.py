@@ -11,10 +11,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float
 
 from miwae._arrays import require_at_least
-from miwae.model.networks._dense import ACTIVATIONS, Dense, require_activation
+from miwae._shapes import Inputs, InputsSeen, Kappa, OneKey
+from miwae.model.networks._dense import ACTIVATIONS, Dense, generator, require_activation
 
 
 class Embeddings(eqx.Module):
@@ -23,19 +24,18 @@ class Embeddings(eqx.Module):
     value: Float[Array, "E M"]
     identity: Float[Array, "E M"]
 
-    def __init__(self, n_inputs: int, n_embedding: int, *, key: Key[Array, ""]) -> None:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    def __init__(self, n_inputs: int, n_embedding: int, *, key: OneKey) -> None:
+        rng = generator(key)
         draw = lambda: jnp.asarray(  # noqa: E731
             rng.normal(0.0, 1 / np.sqrt(n_embedding), (n_inputs, n_embedding)).astype(np.float32)
         )
         self.value, self.identity = draw(), draw()
 
-    def __call__(self, x: Float[Array, "B E"]) -> Float[Array, "B E M"]:
-        """Embed values."""
+    def __call__(self, x: Inputs) -> Float[Array, "B E M"]:
         return x[..., None] * self.value[None] + self.identity[None]
 
 
-def _halves(a: Float[Array, "B I"]) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
+def _halves(a: Float[Array, "B I"]) -> tuple[Inputs, InputsSeen]:
     """Values and what was seen, as an `Amortizer` with `indicator=True` gives them."""
     x, seen = jnp.split(a, 2, axis=-1)
     return x, seen > 0.5
@@ -75,7 +75,7 @@ class SetEncoder(eqx.Module):
         n_inner: int = 1,
         n_layers: int = 2,
         activation: str = "tanh",
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         require_at_least(1, n_inputs=n_inputs, n_embedding=n_embedding, n_hidden=n_hidden)
         require_at_least(0, n_inner=n_inner, n_layers=n_layers)
@@ -83,16 +83,12 @@ class SetEncoder(eqx.Module):
         key_e, key_i, key_o = jax.random.split(key, 3)
         self.embeddings = Embeddings(n_inputs, n_embedding, key=key_e)
         shape = {"n_hidden": n_hidden, "activation": activation}
-        self.inner = (
-            Dense(n_embedding, n_embedding, n_layers=n_inner, **shape, key=key_i)
-            if n_inner
-            else None
-        )
+        inner = eqx.Partial(Dense, n_embedding, n_embedding, n_layers=n_inner, **shape)
+        self.inner = inner(key=key_i) if n_inner else None
         self.outer = Dense(n_embedding, n_out, n_layers=n_layers, **shape, key=key_o)
         self.activation = activation
 
-    def __call__(self, a: Float[Array, "B I"]) -> Float[Array, "B Q"]:
-        """Apply the network."""
+    def __call__(self, a: Float[Array, "B I"]) -> Kappa:
         x, seen = _halves(a)
         each = self.embeddings(x)
         if self.inner is not None:
@@ -140,7 +136,7 @@ class AttentionEncoder(eqx.Module):
         n_hidden: int = 128,
         n_layers: int = 2,
         activation: str = "tanh",
-        key: Key[Array, ""],
+        key: OneKey,
     ) -> None:
         require_at_least(1, n_inputs=n_inputs, n_embedding=n_embedding, n_hidden=n_hidden)
         require_at_least(1, n_questions=n_questions)
@@ -150,12 +146,11 @@ class AttentionEncoder(eqx.Module):
         shape = {"n_hidden": n_hidden, "activation": activation}
         self.keys = Dense(n_embedding, n_embedding, n_layers=1, **shape, key=key_k)
         self.answers = Dense(n_embedding, n_embedding, n_layers=1, **shape, key=key_a)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key_q)))
+        rng = generator(key_q)
         self.questions = jnp.asarray(rng.normal(size=(n_questions, n_embedding)), jnp.float32)
         self.outer = Dense(n_questions * n_embedding, n_out, n_layers=n_layers, **shape, key=key_o)
 
-    def __call__(self, a: Float[Array, "B I"]) -> Float[Array, "B Q"]:
-        """Apply the network."""
+    def __call__(self, a: Float[Array, "B I"]) -> Kappa:
         x, seen = _halves(a)
         each = self.embeddings(x)
         fit = self.keys(each) @ self.questions.T / np.sqrt(self.questions.shape[1])  # (B, E, H)

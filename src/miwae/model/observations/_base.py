@@ -4,10 +4,12 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
 from miwae._numerics import features_first, features_last, masked_sum
+from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
+from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
 
 class Linearisation(eqx.Module):
@@ -54,13 +56,11 @@ class AbstractObservation(eqx.Module):
         """S, the width of `mean`."""
 
     @abc.abstractmethod
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+    def supports(self, x: Rows) -> Seen:
         """True where a value is possible under the model."""
 
     @abc.abstractmethod
-    def embed(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
+    def embed(self, x: Rows, observed: Seen) -> Embedded:
         """The inputs of a row and which of them were observed.
 
         What is returned for missing inputs is whatever the missing cells hold, NaN included: a
@@ -68,43 +68,60 @@ class AbstractObservation(eqx.Module):
         """
 
     @abc.abstractmethod
-    def statistics(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
+    def statistics(self, x: Rows, observed: Seen) -> Measured:
         """The statistics of a row and which of them were observed."""
 
     @abc.abstractmethod
-    def log_prob(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B"]:
+    def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         """`log p(x_obs | z)`: the density of the observed cells only."""
 
     @abc.abstractmethod
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         """`E[statistics | x_obs, z]` in closed form; meaningful where a cell is missing."""
 
     @abc.abstractmethod
-    def sample(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-        key: Key[Array, ""],
-    ) -> Float[Array, "K B D"]:
+    def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         """A draw from `p(x_mis | x_obs, z)`; meaningful where a cell is missing."""
 
     @abc.abstractmethod
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+    def point(self, mean: Statistics) -> Rows:
         """The single imputation that follows from the mean of the statistics."""
 
     @abc.abstractmethod
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Parameters whose mean follows a linear predictor near `mean`, with variance `noise`."""
 
 
-class AbstractFactorized(AbstractObservation):
+class AbstractNumbers(AbstractObservation):
+    """Numbers, whose statistics are the values themselves."""
+
+    def supports(self, x: Rows) -> Seen:
+        """All real numbers, unless a subclass says otherwise."""
+        return jnp.isfinite(x)
+
+    def to_input(self, x: Rows) -> Rows:
+        """The scale on which networks see a value: its own, unless a subclass says otherwise."""
+        return x
+
+    @property
+    def n_inputs(self) -> int:
+        return self.n_features
+
+    @property
+    def n_statistics(self) -> int:
+        return self.n_features
+
+    def embed(self, x: Rows, observed: Seen) -> Embedded:
+        return self.to_input(x), observed
+
+    def statistics(self, x: Rows, observed: Seen) -> Measured:
+        return x, observed
+
+    def point(self, mean: Statistics) -> Rows:
+        return mean
+
+
+class AbstractFactorized(AbstractNumbers):
     """Numbers, independent given z, each with the same family of univariate distributions.
 
     The parameters of a row are laid out in `blocks` of D: first all locations, then all scales,
@@ -116,65 +133,22 @@ class AbstractFactorized(AbstractObservation):
     interior: eqx.AbstractClassVar[float]  # a value inside the support, put into missing cells
 
     @abc.abstractmethod
-    def distribution(self, eta: Float[Array, "P K B"]) -> Distribution:
+    def distribution(self, eta: EtaFirst) -> Distribution:
         """The distribution of the cells, with batch shape (D, K, B)."""
-
-    @abc.abstractmethod
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """The scale on which networks see a value."""
 
     @property
     def n_parameters(self) -> int:
-        """A few per feature."""
         return self.blocks * self.n_features
 
-    @property
-    def n_inputs(self) -> int:
-        """One per feature."""
-        return self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        """One per feature."""
-        return self.n_features
-
-    def embed(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
-        """The values, on the scale of `to_input`."""
-        return self.to_input(x), observed
-
-    def statistics(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
-        """The values themselves."""
-        return x, observed
-
-    def log_prob(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B"]:
-        """Sum of the log-densities of the observed cells."""
+    def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         safe = features_first(jnp.where(observed, x, self.interior))[:, None, :]
         cells = jnp.asarray(self.distribution(features_first(eta)).log_prob(safe))
         return masked_sum(cells, features_first(observed)[:, None, :], axis=0)
 
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         """The mean of each cell: given z, the observed cells tell nothing more."""
         return features_last(self.distribution(features_first(eta)).mean)
 
-    def sample(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-        key: Key[Array, ""],
-    ) -> Float[Array, "K B D"]:
-        """An independent draw for each cell."""
+    def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         draw = self.distribution(features_first(eta)).sample(key)
         return features_last(jnp.asarray(draw, dtype=eta.dtype))
-
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
-        """The mean itself."""
-        return mean

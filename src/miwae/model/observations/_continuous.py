@@ -6,13 +6,15 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float
 from numpyro import distributions as dist
 
 from miwae._numerics import features_first, features_last, softplus_inverse
+from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.kernels import cholesky_solve, solve_lower_transposed
 from miwae.model._distributions import StudentTDistribution
-from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.model.observations._base import AbstractFactorized, AbstractNumbers, Linearisation
+from miwae.model.observations._shapes import EtaFirst, Measured, PerInput
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
 # 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the
@@ -28,21 +30,19 @@ INITIAL_DF = 10.0
 Floor: TypeAlias = float | Float[Array, " D"]
 
 
-def _scale(raw: Float[Array, "..."], floor: Floor) -> Float[Array, "..."]:
+def _scale(raw: Floats, floor: Floor) -> Floats:
     """Scales above their floor; where features have their own, they come first."""
     if isinstance(floor, Array):
         floor = jax.lax.stop_gradient(floor).reshape(-1, *(1,) * (raw.ndim - 1))
     return floor + jax.nn.softplus(raw)
 
 
-def _raw_scale(noise: Float[Array, " E"], floor: Floor) -> Float[Array, " E"]:
+def _raw_scale(noise: PerInput, floor: Floor) -> PerInput:
     """The inverse of `_scale`, for a variance at or above the floor."""
     return softplus_inverse(jnp.maximum(jnp.sqrt(noise) - floor, 1e-4))
 
 
-def _linear_location(
-    noise: Float[Array, " E"], floor: Floor, *more: Float[Array, " _"]
-) -> Linearisation:
+def _linear_location(noise: PerInput, floor: Floor, *more: Float[Array, " _"]) -> Linearisation:
     """Location equal to the predictor, a constant scale, and further constants."""
     n = noise.shape[0]
     constants = jnp.concatenate([_raw_scale(noise, floor), *more])
@@ -57,20 +57,11 @@ class AbstractNormal(AbstractFactorized):
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 0.0
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """All real numbers."""
-        return jnp.isfinite(x)
-
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """The feature itself."""
-        return x
-
-    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
-        """Normal with a floor under the scale."""
+    def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw = jnp.split(eta, 2)
         return dist.Normal(loc, _scale(raw, self.scale_floor))
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact: a linear-Gaussian model is of this family."""
         return _linear_location(noise, self.scale_floor)
 
@@ -95,21 +86,12 @@ class StudentT(AbstractFactorized):
     blocks: ClassVar[int] = 3
     interior: ClassVar[float] = 0.0
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """All real numbers."""
-        return jnp.isfinite(x)
-
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """The value itself."""
-        return x
-
-    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
-        """Student-t with floors under scale and degrees of freedom."""
+    def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw, tail = jnp.split(eta, 3)
         df = self.df_floor + jax.nn.softplus(tail)
         return StudentTDistribution(df, loc, _scale(raw, self.scale_floor))
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact in mean and variance; the tails start near those of a normal."""
         tail = jnp.full_like(noise, INITIAL_DF - self.df_floor)
         matched = noise * (INITIAL_DF - 2) / INITIAL_DF  # so that the variance is the noise
@@ -128,20 +110,17 @@ class Positive(AbstractFactorized):
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 1.0
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """Numbers above zero."""
+    def supports(self, x: Rows) -> Seen:
         return jnp.isfinite(x) & (x > 0)
 
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """Its logarithm."""
+    def to_input(self, x: Rows) -> Rows:
         return jnp.log(x)
 
-    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
-        """Log-normal with a floor under the scale of the logarithm."""
+    def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw = jnp.split(eta, 2)
         return dist.LogNormal(loc, _scale(raw, self.scale_floor))
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact: log x is linear-Gaussian."""
         return _linear_location(noise, self.scale_floor)
 
@@ -186,19 +165,14 @@ class StretchedNormal(AbstractNormal):
 
     @property
     def n_features(self) -> int:
-        """As many as there are stretches."""
         return len(self.stretches)
 
-    def statistics(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
+    def statistics(self, x: Rows, observed: Seen) -> Measured:
         """The values on the user's scale."""
         up, down, spread, centre, _, _ = self._columns(2)
         return _stretched(spread * x + centre, up, down), observed
 
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         """The mean value of each cell, within the limits of its column."""
         up, down, spread, centre, lowest, highest = self._columns(3)
         normal = self.distribution(features_first(eta))
@@ -208,26 +182,21 @@ class StretchedNormal(AbstractNormal):
         limits = [_stretched(spread * limit + centre, up, down) for limit in (lowest, highest)]
         return jnp.clip(value, *limits)
 
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
+    def point(self, mean: Statistics) -> Rows:
         """The feature whose value the mean is."""
         up, down, spread, centre, lowest, highest = self._columns(2)
         by_log = jnp.log(jnp.maximum(mean / up, math.exp(-LARGEST_EXPONENT)))
         a = jnp.where(down == 0, by_log, jnp.arcsinh(mean / (2 * up)))
         return jnp.clip((a - centre) / spread, lowest, highest)
 
-    def _columns(self, rank: int) -> list[Float[Array, "..."]]:
+    def _columns(self, rank: int) -> list[Floats]:
         """The numbers of the stretches, for arrays of so many axes."""
         shape = (*(1,) * (rank - 1), -1)
         columns = zip(*self.stretches, strict=True)
         return [jnp.asarray(column, dtype=jnp.float32).reshape(shape) for column in columns]
 
 
-def _stretched(
-    a: Float[Array, "..."],
-    up: Float[Array, "..."],
-    down: Float[Array, "..."],
-    more: Float[Array, "..."] | float = 0.0,
-) -> Float[Array, "..."]:
+def _stretched(a: Floats, up: Floats, down: Floats, more: Floats | float = 0.0) -> Floats:
     """`exp(more) (up exp(a) + down exp(-a))`."""
     limited = lambda a: jnp.exp(jnp.clip(a, -LARGEST_EXPONENT, LARGEST_EXPONENT))  # noqa: E731
     return up * limited(a + more) + down * limited(more - a)
@@ -238,10 +207,10 @@ class _Factor(eqx.Module):
 
     mean: Float[Array, "K B R"]
     cholesky: Float[Array, "R R KB"]
-    log_prob: Float[Array, "K B"]
+    log_prob: PerSample
 
 
-class LowRankNormal(AbstractObservation):
+class LowRankNormal(AbstractNumbers):
     """Normal with covariance `F F' + diag(s^2)`, all given by the decoder.
 
     The marginal over the observed cells of a row is exact, by the matrix determinant lemma, at the
@@ -256,50 +225,15 @@ class LowRankNormal(AbstractObservation):
 
     @property
     def n_parameters(self) -> int:
-        """Two blocks and one per rank."""
         return (2 + self.rank) * self.n_features
 
-    @property
-    def n_inputs(self) -> int:
-        """One per feature."""
-        return self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        """One per feature."""
-        return self.n_features
-
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """All real numbers."""
-        return jnp.isfinite(x)
-
-    def embed(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
-        """The values themselves."""
-        return x, observed
-
-    def statistics(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
-        """The values themselves."""
-        return x, observed
-
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
-        """The mean itself."""
-        return mean
-
-    def moments(
-        self, eta: Float[Array, "K B P"]
-    ) -> tuple[Float[Array, "K B D"], Float[Array, "K B D"], Float[Array, "K B D R"]]:
+    def moments(self, eta: Eta) -> tuple[Drawn, Drawn, Float[Array, "K B D R"]]:
         """Location, scale of the diagonal part, and loadings."""
         loc, raw, loadings = jnp.split(eta, [self.n_features, 2 * self.n_features], axis=-1)
         stacked = loadings.reshape(*eta.shape[:-1], self.rank, self.n_features)
         return loc, _scale(raw, self.scale_floor), jnp.swapaxes(stacked, -1, -2)
 
-    def _factor(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> _Factor:
+    def _factor(self, eta: Eta, x: Rows, observed: Seen) -> _Factor:
         loc, scale, loadings = self.moments(eta)
         rank, seen = self.rank, observed[None]
         residual = jnp.where(seen, (jnp.where(observed, x, 0.0)[None] - loc) / scale, 0.0)
@@ -316,27 +250,16 @@ class LowRankNormal(AbstractObservation):
         log_prob = -0.5 * (quadratic + count * math.log(2 * math.pi)) - log_det
         return _Factor(features_last(mean), cholesky, log_prob)
 
-    def log_prob(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B"]:
-        """`log N(x_obs; mu_obs, F_obs F_obs' + diag(s_obs^2))`."""
+    def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         return self._factor(eta, x, observed).log_prob
 
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         """`mu + F E[u | x_obs, z]`."""
         loc, _, loadings = self.moments(eta)
         factor = self._factor(eta, x, observed).mean
         return loc + jnp.einsum("kbdr,kbr->kbd", loadings, factor)
 
-    def sample(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-        key: Key[Array, ""],
-    ) -> Float[Array, "K B D"]:
+    def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         """Draw the factor given the observed cells, then the missing cells given the factor."""
         loc, scale, loadings = self.moments(eta)
         factor = self._factor(eta, x, observed)
@@ -347,7 +270,7 @@ class LowRankNormal(AbstractObservation):
         noise = scale * jax.random.normal(key_x, loc.shape)
         return loc + jnp.einsum("kbdr,kbr->kbd", loadings, u) + noise
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact but for small loadings: at zero their gradient would vanish."""
         signs = 1.0 - 2.0 * (jnp.arange(self.rank * self.n_features) % 2)
         return _linear_location(noise, self.scale_floor, 0.01 * signs)

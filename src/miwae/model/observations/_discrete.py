@@ -9,13 +9,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float
 from numpyro import distributions as dist
 
 from miwae._numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
+from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.errors import SettingsError
 from miwae.model._distributions import PointMasses
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
 # Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
 RARE = 0.02
@@ -31,7 +33,7 @@ SLIP = 1e-3
 IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
 
-def _logit_slope(p: Float[Array, "..."]) -> Float[Array, "..."]:
+def _logit_slope(p: Floats) -> Floats:
     """The derivative of the logit at `p`."""
     return 1 / (p * (1 - p))
 
@@ -43,19 +45,13 @@ class Bernoulli(AbstractFactorized):
     blocks: ClassVar[int] = 1
     interior: ClassVar[float] = 0.0
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """Zero and one."""
+    def supports(self, x: Rows) -> Seen:
         return (x == 0) | (x == 1)
 
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """The value itself."""
-        return x
-
-    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
-        """Bernoulli by logits."""
+    def distribution(self, eta: EtaFirst) -> dist.Distribution:
         return dist.BernoulliLogits(eta)
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """The logit, to first order at the marginal frequency."""
         p = jnp.clip(mean, RARE, 1 - RARE)
         slope = _logit_slope(p)
@@ -74,21 +70,18 @@ class Count(AbstractFactorized):
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 0.0
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """Whole numbers from zero on."""
+    def supports(self, x: Rows) -> Seen:
         return (x >= 0) & (x == jnp.round(x)) & jnp.isfinite(x)
 
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """`log(1 + x)`."""
+    def to_input(self, x: Rows) -> Rows:
         return jnp.log1p(x)
 
-    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
-        """Negative binomial by its mean."""
+    def distribution(self, eta: EtaFirst) -> dist.Distribution:
         log_rate, raw = jnp.split(eta, 2)
         rate = jnp.exp(jnp.clip(log_rate, -LOG_RATE_LIMIT, LOG_RATE_LIMIT))
         return dist.NegativeBinomial2(rate, self.concentration_floor + jax.nn.softplus(raw))
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """The log rate, to first order in `log(1 + x)` at its mean."""
         n = mean.shape[0]
         rate = jnp.maximum(jnp.expm1(mean), 0.1)
@@ -133,7 +126,6 @@ class Points(AbstractFactorized):
 
     @property
     def n_features(self) -> int:
-        """One per column of `values`."""
         return self.values.shape[1]
 
     @property
@@ -141,16 +133,11 @@ class Points(AbstractFactorized):
         """C, the largest number of values of a feature."""
         return self.values.shape[0]
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
+    def supports(self, x: Rows) -> Seen:
         """All real numbers: those between the values count as the nearest."""
         return jnp.isfinite(x)
 
-    def to_input(self, x: Float[Array, "B D"]) -> Float[Array, "B D"]:
-        """The value itself."""
-        return x
-
-    def distribution(self, eta: Float[Array, "P K B"]) -> dist.Distribution:
-        """Point masses at the values, by logits."""
+    def distribution(self, eta: EtaFirst) -> dist.Distribution:
         values = jax.lax.stop_gradient(self.values)[:, :, None, None]
         shares = jax.lax.stop_gradient(self.shares)[:, :, None, None]
         logits = eta.reshape(self.blocks, self.n_features, *eta.shape[1:])
@@ -160,7 +147,7 @@ class Points(AbstractFactorized):
         )
         return PointMasses(jnp.logaddexp(own + math.log1p(-SLIP), others), values)
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """By Bayes' rule, as if a value v and its predictor u were jointly normal.
 
         With v of variance V around u of variance V - noise, the density of u given v has the
@@ -191,12 +178,33 @@ class AbstractCoded(AbstractObservation):
     sizes: eqx.AbstractVar[tuple[int, ...]]
 
     @abc.abstractmethod
-    def log_probabilities(self, eta: Float[Array, "P K B"]) -> Float[Array, "C D K B"]:
+    def log_probabilities(self, eta: EtaFirst) -> Float[Array, "C D K B"]:
         """Log-probability of each code."""
 
     @abc.abstractmethod
-    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
+    def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
         """The inputs and statistics of codes, laid out in blocks of D."""
+
+    @property
+    @abc.abstractmethod
+    def n_indicators(self) -> int:
+        """Parameters, inputs and statistics of each feature, as many of each."""
+
+    @property
+    def n_features(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def n_parameters(self) -> int:
+        return self.n_indicators * self.n_features
+
+    @property
+    def n_inputs(self) -> int:
+        return self.n_indicators * self.n_features
+
+    @property
+    def n_statistics(self) -> int:
+        return self.n_indicators * self.n_features
 
     @property
     def most(self) -> int:
@@ -207,41 +215,24 @@ class AbstractCoded(AbstractObservation):
         """True where a code exists in a column."""
         return np.arange(self.most)[:, None] < np.array(self.sizes)[None, :]
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """The codes of each column."""
+    def supports(self, x: Rows) -> Seen:
         return (x >= 0) & (x < jnp.array(self.sizes)[None, :]) & (x == jnp.round(x))
 
-    def embed(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
-        """Indicators of the codes."""
+    def embed(self, x: Rows, observed: Seen) -> Embedded:
         inputs = self.indicators(x)
         return inputs, jnp.tile(observed, (1, inputs.shape[-1] // x.shape[-1]))
 
-    def statistics(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
-        """Indicators of the codes."""
+    def statistics(self, x: Rows, observed: Seen) -> Measured:
         return self.embed(x, observed)
 
-    def log_prob(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B"]:
-        """Sum of the log-probabilities of the observed codes."""
+    def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         codes = features_first(jnp.where(observed, x, 0.0))[None, :, None, :]
         values = jnp.arange(self.most, dtype=x.dtype)[:, None, None, None]
         table = self.log_probabilities(features_first(eta))
         cells = jnp.sum(jnp.where(codes == values, table, 0.0), axis=0)
         return masked_sum(cells, features_first(observed)[:, None, :], axis=0)
 
-    def sample(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-        key: Key[Array, ""],
-    ) -> Float[Array, "K B D"]:
-        """An independent code for each cell."""
+    def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         table = self.log_probabilities(features_first(eta))
         return features_last(jax.random.categorical(key, table, axis=0).astype(eta.dtype))
 
@@ -262,49 +253,27 @@ class Categorical(AbstractCoded):
     sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
 
     @property
-    def n_features(self) -> int:
-        """One per entry of `sizes`."""
-        return len(self.sizes)
+    def n_indicators(self) -> int:
+        return self.most
 
-    @property
-    def n_parameters(self) -> int:
-        """A logit for each category of each feature."""
-        return self.most * self.n_features
-
-    @property
-    def n_inputs(self) -> int:
-        """One-hot."""
-        return self.most * self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        """One-hot."""
-        return self.most * self.n_features
-
-    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
-        """One-hot."""
+    def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
         hot = codes[:, None, :] == jnp.arange(self.most, dtype=codes.dtype)[None, :, None]
         return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
 
-    def log_probabilities(self, eta: Float[Array, "P K B"]) -> Float[Array, "C D K B"]:
-        """Softmax over the categories that exist."""
+    def log_probabilities(self, eta: EtaFirst) -> Float[Array, "C D K B"]:
         logits = eta.reshape(self.most, self.n_features, *eta.shape[1:])
         logits = jnp.where(self.possible()[:, :, None, None], logits, IMPOSSIBLE)
         return jax.nn.log_softmax(logits, axis=0)
 
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
-        """Probabilities."""
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         table = jnp.exp(self.log_probabilities(features_first(eta)))
         return features_last(table.reshape(-1, *table.shape[2:]))
 
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
-        """The most probable category."""
+    def point(self, mean: Statistics) -> Rows:
         table = mean.reshape(mean.shape[0], self.most, self.n_features)
         return jnp.argmax(table, axis=1).astype(mean.dtype)
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """The log-probability, to first order at the marginal frequency."""
         p = jnp.clip(mean, RARE, 1.0)
         return Linearisation(jnp.diag(1 / p), jnp.log(p) - 1.0)
@@ -321,37 +290,20 @@ class Ordinal(AbstractCoded):
     sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
 
     @property
-    def n_features(self) -> int:
-        """One per entry of `sizes`."""
-        return len(self.sizes)
+    def n_indicators(self) -> int:
+        return self.most - 1
 
-    @property
-    def n_parameters(self) -> int:
-        """A threshold between neighbouring values of each feature."""
-        return (self.most - 1) * self.n_features
-
-    @property
-    def n_inputs(self) -> int:
-        """An indicator for each threshold."""
-        return (self.most - 1) * self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        """An indicator for each threshold."""
-        return (self.most - 1) * self.n_features
-
-    def indicators(self, codes: Float[Array, "B D"]) -> Float[Array, "B CD"]:
-        """Thermometer."""
+    def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
         hot = codes[:, None, :] > jnp.arange(self.most - 1, dtype=codes.dtype)[None, :, None]
         return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
 
-    def thresholds(self, eta: Float[Array, "P K B"]) -> Float[Array, "C1 D K B"]:
+    def thresholds(self, eta: EtaFirst) -> Float[Array, "C1 D K B"]:
         """The increasing `t_0, ..., t_{C-2}`."""
         raw = eta.reshape(self.most - 1, self.n_features, *eta.shape[1:])
         gaps = 1e-3 + jax.nn.softplus(raw[1:])
         return jnp.cumsum(jnp.concatenate([raw[:1], gaps]), axis=0)
 
-    def log_probabilities(self, eta: Float[Array, "P K B"]) -> Float[Array, "C D K B"]:
+    def log_probabilities(self, eta: EtaFirst) -> Float[Array, "C D K B"]:
         """`log(sigmoid(t_c) - sigmoid(t_{c-1}))`, stable in both tails."""
         t = self.thresholds(eta)
         above = jnp.concatenate([jnp.zeros_like(t[:1]), jax.nn.log_sigmoid(-t)])
@@ -364,20 +316,16 @@ class Ordinal(AbstractCoded):
         table = jnp.where(code == last, above, above + below + between)
         return jnp.where(self.possible()[:, :, None, None], table, IMPOSSIBLE)
 
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
-        """`P(x > c)`."""
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         survival = jax.nn.sigmoid(-self.thresholds(features_first(eta)))
         survival = jnp.where(self.possible()[1:, :, None, None], survival, 0.0)
         return features_last(survival.reshape(-1, *survival.shape[2:]))
 
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
-        """The median."""
+    def point(self, mean: Statistics) -> Rows:
         survival = mean.reshape(mean.shape[0], self.most - 1, self.n_features)
         return jnp.sum(survival > 0.5, axis=1).astype(mean.dtype)
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Thresholds at the marginal frequencies, all shifted by the mean of the linear logits."""
         d, m = self.n_features, self.most - 1
         exists = self.possible()[1:]

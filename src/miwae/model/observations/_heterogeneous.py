@@ -1,14 +1,18 @@
 """Rows whose features are of several kinds."""
 
 import itertools
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array
 
+from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.errors import SettingsError
 from miwae.model.observations._base import AbstractObservation, Linearisation
+from miwae.model.observations._shapes import Embedded, Measured, PerInput
 
 
 class Part(eqx.Module):
@@ -16,6 +20,10 @@ class Part(eqx.Module):
 
     observation: AbstractObservation
     columns: tuple[int, ...] = eqx.field(static=True, converter=tuple)
+
+
+# A part's model, its parameters, and its columns: values, and which were observed.
+_Given: TypeAlias = tuple[AbstractObservation, Array, Array, Array]
 
 
 def _joined(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
@@ -49,31 +57,34 @@ class Heterogeneous(AbstractObservation):
                     f"features, but was given the columns {part.columns}"
                 )
 
+    def _widths(self, of: str) -> list[int]:
+        """One of the numbers below, of each part."""
+        return [getattr(part.observation, of) for part in self.parts]
+
     @property
     def n_features(self) -> int:
-        """Of all parts."""
-        return sum(part.observation.n_features for part in self.parts)
+        return sum(self._widths("n_features"))
 
     @property
     def n_parameters(self) -> int:
-        """Of all parts."""
-        return sum(part.observation.n_parameters for part in self.parts)
+        return sum(self._widths("n_parameters"))
 
     @property
     def n_inputs(self) -> int:
-        """Of all parts."""
-        return sum(part.observation.n_inputs for part in self.parts)
+        return sum(self._widths("n_inputs"))
 
     @property
     def n_statistics(self) -> int:
-        """Of all parts."""
-        return sum(part.observation.n_statistics for part in self.parts)
+        return sum(self._widths("n_statistics"))
 
-    def _split(self, a: Array, widths: list[int]) -> list[Array]:
-        return jnp.split(a, list(itertools.accumulate(widths))[:-1], axis=-1)
+    def _split(self, a: Array, of: str) -> list[Array]:
+        return jnp.split(a, list(itertools.accumulate(self._widths(of)))[:-1], axis=-1)
 
-    def _parameters(self, eta: Float[Array, "K B P"]) -> list[Float[Array, "K B _"]]:
-        return self._split(eta, [part.observation.n_parameters for part in self.parts])
+    def _given(self, eta: Eta, x: Rows, observed: Seen) -> Iterator[_Given]:
+        """Each part with its parameters and its columns."""
+        for part, own in zip(self.parts, self._split(eta, "n_parameters"), strict=True):
+            columns = part.columns
+            yield part.observation, own, x[:, columns], observed[:, columns]
 
     def _in_order(self, features: list[Array]) -> Array:
         """Put the features of the parts back into the order of the columns."""
@@ -81,80 +92,41 @@ class Heterogeneous(AbstractObservation):
         back = sorted(range(len(order)), key=order.__getitem__)
         return jnp.concatenate(features, axis=-1)[..., jnp.array(back)]
 
-    def supports(self, x: Float[Array, "B D"]) -> Bool[Array, "B D"]:
-        """By part."""
+    def supports(self, x: Rows) -> Seen:
         return self._in_order([p.observation.supports(x[:, p.columns]) for p in self.parts])
 
-    def embed(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B E"], Bool[Array, "B E"]]:
-        """By part."""
-        pairs = [
-            part.observation.embed(x[:, part.columns], observed[:, part.columns])
-            for part in self.parts
-        ]
-        return _joined(pairs)
+    def embed(self, x: Rows, observed: Seen) -> Embedded:
+        parts = [(p.observation, p.columns) for p in self.parts]
+        return _joined([own.embed(x[:, at], observed[:, at]) for own, at in parts])
 
-    def statistics(
-        self, x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> tuple[Float[Array, "B S"], Bool[Array, "B S"]]:
-        """By part."""
-        pairs = [
-            part.observation.statistics(x[:, part.columns], observed[:, part.columns])
-            for part in self.parts
-        ]
-        return _joined(pairs)
+    def statistics(self, x: Rows, observed: Seen) -> Measured:
+        parts = [(p.observation, p.columns) for p in self.parts]
+        return _joined([own.statistics(x[:, at], observed[:, at]) for own, at in parts])
 
-    def log_prob(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B"]:
-        """The sum over the parts."""
-        terms = [
-            part.observation.log_prob(own, x[:, part.columns], observed[:, part.columns])
-            for part, own in zip(self.parts, self._parameters(eta), strict=True)
-        ]
+    def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
+        terms = [own.log_prob(*given) for own, *given in self._given(eta, x, observed)]
         return jnp.sum(jnp.stack(terms), axis=0)
 
-    def mean(
-        self, eta: Float[Array, "K B P"], x: Float[Array, "B D"], observed: Bool[Array, "B D"]
-    ) -> Float[Array, "K B S"]:
-        """By part."""
-        means = [
-            part.observation.mean(own, x[:, part.columns], observed[:, part.columns])
-            for part, own in zip(self.parts, self._parameters(eta), strict=True)
-        ]
+    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
+        means = [own.mean(*given) for own, *given in self._given(eta, x, observed)]
         return jnp.concatenate(means, axis=-1)
 
-    def sample(
-        self,
-        eta: Float[Array, "K B P"],
-        x: Float[Array, "B D"],
-        observed: Bool[Array, "B D"],
-        key: Key[Array, ""],
-    ) -> Float[Array, "K B D"]:
-        """By part."""
+    def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         keys = jax.random.split(key, len(self.parts))
+        etas = self._split(eta, "n_parameters")
         draws = [
             part.observation.sample(own, x[:, part.columns], observed[:, part.columns], k)
-            for part, own, k in zip(self.parts, self._parameters(eta), keys, strict=True)
+            for part, own, k in zip(self.parts, etas, keys, strict=True)
         ]
         return self._in_order(draws)
 
-    def point(self, mean: Float[Array, "B S"]) -> Float[Array, "B D"]:
-        """By part."""
-        means = self._split(mean, [part.observation.n_statistics for part in self.parts])
-        return self._in_order(
-            [part.observation.point(own) for part, own in zip(self.parts, means, strict=True)]
-        )
+    def point(self, mean: Statistics) -> Rows:
+        means = zip(self.parts, self._split(mean, "n_statistics"), strict=True)
+        return self._in_order([part.observation.point(own) for part, own in means])
 
-    def linearise(self, mean: Float[Array, " E"], noise: Float[Array, " E"]) -> Linearisation:
-        """Block-diagonal."""
-        widths = [part.observation.n_inputs for part in self.parts]
-        parts = [
-            part.observation.linearise(own_mean, own_noise)
-            for part, own_mean, own_noise in zip(
-                self.parts, self._split(mean, widths), self._split(noise, widths), strict=True
-            )
-        ]
+    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
+        means, noises = self._split(mean, "n_inputs"), self._split(noise, "n_inputs")
+        given = zip(self.parts, means, noises, strict=True)
+        parts = [part.observation.linearise(mean, noise) for part, mean, noise in given]
         slope = jax.scipy.linalg.block_diag(*[part.slope for part in parts])
         return Linearisation(slope, jnp.concatenate([part.offset for part in parts]))
