@@ -56,16 +56,11 @@ class Pattern:
 
 
 class Hint(NamedTuple):
-    """Something about a column that looks wrong.
-
-    Attributes:
-        column: its name.
-        text: what it is, in a sentence or two.
-        option: of the command line that mends it, if the guess is right; "" if there is none.
-    """
+    """Something about a column that looks wrong."""
 
     column: str
-    text: str
+    text: str  # what it is, in a sentence or two
+    # Of the command line that mends it, if the guess is right; "" if there is none.
     option: str = ""
 
 

@@ -30,27 +30,17 @@ SMALLEST_UNIT = 1e-25
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """A monotone map of a column to a scale with mean 0 and variance 1.
+    """A monotone map of a column to a scale with mean 0 and variance 1."""
 
-    Attributes:
-        shape: "identity"; "log": log(x); "asinh": asinh((x - shift) / unit).
-        shift: where "asinh" is linear.
-        unit: how far.
-        centre: mean of the observed cells on the new scale, before standardisation.
-        spread: their standard deviation.
-        deviation: their standard deviation on the user's scale.
-        lowest: the smallest value that the inverse takes, on the standardised scale.
-        highest: the largest.
-    """
-
+    # "identity"; "log": log(x); "asinh": asinh((x - shift) / unit).
     shape: Literal["identity", "log", "asinh"] = "identity"
-    shift: float = 0.0
-    unit: float = 1.0
-    centre: float = 0.0
-    spread: float = 1.0
-    deviation: float = 1.0
-    lowest: float = -np.inf
-    highest: float = np.inf
+    shift: float = 0.0  # where "asinh" is linear
+    unit: float = 1.0  # how far
+    centre: float = 0.0  # mean of the observed cells on the new scale, before standardisation
+    spread: float = 1.0  # their standard deviation
+    deviation: float = 1.0  # their standard deviation on the user's scale
+    lowest: float = -np.inf  # the smallest value that the inverse takes, on the standardised scale
+    highest: float = np.inf  # the largest
 
     def forward(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """To the scale of the model."""

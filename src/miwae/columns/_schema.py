@@ -24,32 +24,22 @@ from miwae.columns.kinds import (
     Recognised,
     Skipped,
 )
-from miwae.columns.kinds._base import cell_text, require_finite
+from miwae.columns.kinds._base import Limits, cell_text, refuse, require_finite
 from miwae.columns.kinds._number import outside
-from miwae.columns.kinds._refusal import refuse
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """What a column is taken for.
-
-    Attributes:
-        name: of the column.
-        kind: how it is encoded, modelled and decoded; `kind.label` is the word for it.
-        reason: why, in words.
-        storage: how the table stored it when it was learned.
-        example: a cell as the file wrote it; empty where the table has types.
-        specified: the user gave the kind.
-    """
+    """What a column is taken for."""
 
     name: str
-    kind: AbstractKind
-    reason: str
-    storage: Storage
-    example: str = ""
-    specified: bool = False
+    kind: AbstractKind  # how it is encoded, modelled and decoded; `kind.label` is the word for it
+    reason: str  # why, in words
+    storage: Storage  # how the table stored it when it was learned
+    example: str = ""  # a cell as the file wrote it; empty where the table has types
+    specified: bool = False  # the user gave the kind
 
     def encoded(self, column: Column) -> Encoding:
         """New cells of the column on the scale of the model.
@@ -66,8 +56,7 @@ class ColumnSchema:
             if column.storage == "other" or not same_time or not self.kind.reads(column):
                 raise self.wrong_type(column)
             return self.kind.encoded(column)
-        n_rows = len(column.missing)
-        return Encoding(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
+        return Encoding.nothing(len(column.missing))
 
     def cells(self, rows: np.ndarray, y: Float[np.ndarray, " H"]) -> Cells:
         """Imputed cells from values on the scale of the model."""
@@ -215,7 +204,7 @@ def infer_schema(
 
 
 def _column_schema(
-    column: Column, summary: Summary, asked: str | None, bounds: Bounds | None
+    column: Column, summary: Summary, asked: str | None, bounds: Limits
 ) -> ColumnSchema:
     if asked is None:
         found = _inferred(column, summary, bounds)
@@ -233,14 +222,14 @@ def _column_schema(
     )
 
 
-def _inferred(column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
+def _inferred(column: Column, summary: Summary, bounds: Limits) -> Recognised:
     if column.storage in ("number", *TIMES):
         require_finite(column)
     found = (cls.recognised(column, summary, bounds) for cls in KINDS_IN_ORDER)
     return next(recognised for recognised in found if recognised is not None)
 
 
-def _specified(asked: str, column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
+def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> Recognised:
     """The kind that the user gave, unless there are too few values to show it."""
     label, _, order = asked.partition(":")
     kind = LABELS[label]

@@ -21,23 +21,15 @@ class _Gap(NamedTuple):
 @final
 @dataclass(frozen=True)
 class EncodedTable:
-    """The rows of a table on the scale of the model, and its missing cells.
+    """The rows of a table on the scale of the model, and its missing cells."""
 
-    Attributes:
-        schema: what the columns are taken for.
-        x: the modelled columns.
-        observed: where the model has a value.
-        log_slope: log dy/dx of the changes of scale, summed over the observed cells of a row.
-        gaps: for each column, its missing cells and whether they will be imputed.
-        events: values that the model cannot use, and cells that will stay missing.
-    """
-
-    schema: Schema
-    x: Float[np.ndarray, "N D"]
-    observed: Bool[np.ndarray, "N D"]
+    schema: Schema  # what the columns are taken for
+    x: Float[np.ndarray, "N D"]  # the modelled columns
+    observed: Bool[np.ndarray, "N D"]  # where the model has a value
+    # log dy/dx of the changes of scale, summed over the observed cells of a row.
     log_slope: Float[np.ndarray, " N"]
-    gaps: tuple[_Gap, ...]
-    events: tuple[Event, ...]
+    gaps: tuple[_Gap, ...]  # for each column, its missing cells and whether they will be imputed
+    events: tuple[Event, ...]  # values that the model cannot use, and cells that will stay missing
 
     @classmethod
     def of(

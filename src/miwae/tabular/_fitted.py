@@ -35,25 +35,16 @@ class Imputed(NamedTuple):
 @final
 @dataclass(frozen=True, kw_only=True)
 class FittedTable:
-    """What was learned from a table. Nothing ever changes it: `updated` gives another one.
+    """What was learned from a table. Nothing ever changes it: `updated` gives another one."""
 
-    Attributes:
-        schema: what the columns are taken for.
-        settings: with which it was learned.
-        models: the members of the ensemble; none where there is nothing to model.
-        training: settings of the training; None where there was none.
-        incomplete: positions of the columns that had missing cells.
-        marks: values that mean "missing" besides the usual ones.
-        events: every automatic decision.
-    """
-
-    schema: Schema
-    settings: TableSettings
+    schema: Schema  # what the columns are taken for
+    settings: TableSettings  # with which it was learned
+    # The members of the ensemble; none where there is nothing to model.
     models: tuple[FittedModel, ...] = ()
-    training: TrainingSettings | None = None
-    incomplete: tuple[int, ...] = ()
-    marks: tuple[Any, ...] = ()
-    events: tuple[Event, ...] = ()
+    training: TrainingSettings | None = None  # settings of the training; None where there was none
+    incomplete: tuple[int, ...] = ()  # positions of the columns that had missing cells
+    marks: tuple[Any, ...] = ()  # values that mean "missing" besides the usual ones
+    events: tuple[Event, ...] = ()  # every automatic decision
 
     # ------------------------------------------------------------------ learning
 
