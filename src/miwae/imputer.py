@@ -325,7 +325,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Names of the columns that `transform` returns."""
         check_is_fitted(self)
         now = copy.copy(self)
-        names = super(MIWAEImputer, now).get_feature_names_out(input_features)
+        names: Any = super(MIWAEImputer, now).get_feature_names_out(input_features)
         flags = [f"missingindicator_{names[i]}" for i in now._flagged()]
         return np.asarray([names[i] for i in now._kept()] + flags, dtype=object)
 

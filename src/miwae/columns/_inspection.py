@@ -113,10 +113,7 @@ def inspect_columns(
 ) -> Inspection:
     """Count what is missing, alone and together, and look for numbers that stand for nothing.
 
-    Args:
-        columns: of a table.
-        schema: what they are taken for.
-        of_text: the table is a text file, whose columns are what their cells look like.
+    Columns of a text file (`of_text`) are what their cells look like.
     """
     if not columns:
         return Inspection(0, (), (), 0, ())

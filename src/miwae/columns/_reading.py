@@ -85,17 +85,7 @@ def tick_column(
     storage: Storage,
     dtype: str,
 ) -> Column:
-    """A column of times stored as integers.
-
-    Args:
-        name: of the column.
-        ticks: units since 1970, since midnight, or in all.
-        missing: where there is no value.
-        missing_values: of which those of the same storage count as missing.
-        unit: numpy's abbreviation.
-        storage: "time", "duration" or "clock".
-        dtype: the library's name of the type.
-    """
+    """A column of times as integers of a unit of numpy: since 1970, since midnight, or in all."""
     missing = missing.copy()
     for other, seconds in keys_of(missing_values):
         if other == storage:

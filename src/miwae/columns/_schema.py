@@ -65,12 +65,7 @@ class ColumnSchema:
         return Cells(rows, values, lower, upper, self.storage, self.kind.levels)
 
     def is_imputed(self, column: Column, *, zeros_if_empty: bool) -> bool:
-        """Whether the missing cells of a column are filled.
-
-        Args:
-            column: in which they are.
-            zeros_if_empty: fill columns of numbers that had no value at all with zeros.
-        """
+        """Whether missing cells are filled, by zeros where numbers had no value at all."""
         if isinstance(self.kind, Empty):
             return zeros_if_empty and column.storage in ("number", "boolean")
         return not isinstance(self.kind, Skipped)

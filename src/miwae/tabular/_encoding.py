@@ -37,11 +37,6 @@ class EncodedTable:
     ) -> "EncodedTable":
         """Put the modelled columns on the scale of the model.
 
-        Args:
-            schema: of the columns.
-            columns: as many as the schema has.
-            zeros_if_empty: impute columns of numbers that had no value at all by zeros.
-
         Raises:
             DataError: a column of another type than learned, or with infinite values.
         """
@@ -101,13 +96,7 @@ def _new_type(known: ColumnSchema, column: Column) -> tuple[Event, ...]:
 
 @final
 class ImputedCells(Mapping[int, Cells]):
-    """Imputed cells by position of the column; each column's are computed when asked for.
-
-    Args:
-        table: with the missing cells.
-        rows: that were imputed, in increasing order.
-        values: of their modelled columns, on the scale of the model.
-    """
+    """Imputed cells by position of the column; each column's are computed when asked for."""
 
     def __init__(
         self, table: EncodedTable, rows: Int[np.ndarray, " H"], values: Float[np.ndarray, "H D"]

@@ -5,12 +5,12 @@ import dataclasses
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Key
 
 from miwae._progress import Progressor
 from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
@@ -21,7 +21,7 @@ from miwae.model import (
     linear_autoencoder,
     linear_core,
 )
-from miwae.tabular._ensemble import compile_means
+from miwae.tabular._ensemble import Rows, Seen, compile_means
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
 from miwae.tabular._settings import TableSettings, remaining
 from miwae.training import (
@@ -33,6 +33,8 @@ from miwae.training import (
     fit_stream,
     initial_state,
 )
+
+TrainingCallback: TypeAlias = Callable[[TrainingProgress], None]
 
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100
@@ -61,24 +63,14 @@ def seed_key(settings: TableSettings) -> Key[Array, ""]:
 
 def fit_ensemble(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     table_settings: TableSettings,
     settings: TrainingSettings,
     deadline: float | None,
     progress: Progressor,
 ) -> tuple[FittedModel, ...]:
-    """Fit the members of an ensemble, two at a time; imputation is compiled beside them.
-
-    Args:
-        observation: the observation model.
-        x: rows on the scale of the model.
-        observed: True where a cell was seen; each row and column has such a cell.
-        table_settings: how many models, of what size, from which seed.
-        settings: of the training.
-        deadline: by `time.monotonic()`, for training to end by; None for no limit.
-        progress: makes the callbacks that training reports to.
-    """
+    """Fit the members of an ensemble, two at a time; imputation is compiled beside them."""
     n_models = table_settings.n_models
     keys = jax.random.split(seed_key(table_settings), n_models)
 
@@ -110,9 +102,7 @@ def fit_ensemble(
         return tuple(side_by_side([partial(member, i) for i in range(n_models)]))
 
 
-def _rows_of(
-    member: int, observed: Bool[np.ndarray, "N D"], settings: TableSettings
-) -> np.ndarray:
+def _rows_of(member: int, observed: Seen, settings: TableSettings) -> np.ndarray:
     """The rows that a model is fitted to: all, or a bootstrap sample of its own."""
     n_rows = len(observed)
     if not settings.bootstrap:
@@ -129,9 +119,7 @@ def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettin
     return settings if seconds is None else dataclasses.replace(settings, max_seconds=seconds)
 
 
-def _checked(
-    check: Callable[[], None], callback: Callable[[TrainingProgress], None] | None
-) -> Callable[[TrainingProgress], None]:
+def _checked(check: Callable[[], None], callback: TrainingCallback | None) -> TrainingCallback:
     """Look whether to go on each time that training reports."""
 
     def called(progress: TrainingProgress) -> None:
@@ -144,27 +132,20 @@ def _checked(
 
 def fit_model(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     *,
     table_settings: TableSettings,
     settings: TrainingSettings,
     key: Key[Array, ""],
-    callback: Callable[[TrainingProgress], None] | None = None,
+    callback: TrainingCallback | None = None,
     copies_of: np.ndarray | None = None,
 ) -> FittedModel:
     """Fit the linear core, then the deep model that starts from it.
 
-    Args:
-        observation: the observation model.
-        x: rows on the scale of the model.
-        observed: True where a cell was seen; each row and column has such a cell.
-        table_settings: the sizes of the networks.
-        settings: of the training.
-        key: for initial weights, held-out cells, minibatches and latent samples.
-        callback: called with the progress of training.
-        copies_of: for each row of a bootstrap sample, which row it is a copy of: copies have the
-            same cells held out, or the others would give them away.
+    Each row and column has an observed cell. `copies_of` says for each row of a bootstrap sample
+    which row it is a copy of: copies have the same cells held out, or the others would give them
+    away.
     """
     deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     key_core, key_weights, key_fit = jax.random.split(key, 3)
@@ -195,7 +176,7 @@ def fit_model(
     return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
 
 
-def _why_linear(observed: Bool[np.ndarray, "N D"], settings: TrainingSettings) -> str | None:
+def _why_linear(observed: Seen, settings: TrainingSettings) -> str | None:
     """A reason not to train beyond the linear core, if there is one."""
     n_cells = int(observed.sum())
     if n_cells < FEWEST_CELLS:
@@ -208,7 +189,7 @@ def _why_linear(observed: Bool[np.ndarray, "N D"], settings: TrainingSettings) -
     return None
 
 
-def _core_rows(observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]) -> np.ndarray:
+def _core_rows(observed: Seen, key: Key[Array, ""]) -> np.ndarray:
     """Some of many rows, with each column observed at least once."""
     n_rows = len(observed)
     if n_rows <= CORE_ROWS:
@@ -236,8 +217,8 @@ def _assembled(
 
 def compile_imputation(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     *,
     table_settings: TableSettings,
     settings: TrainingSettings,
@@ -245,13 +226,6 @@ def compile_imputation(
     """Compile what imputing these rows will need; it can run while the models are fitted.
 
     Nothing is compiled where `fit_model` does not train either: that is over sooner.
-
-    Args:
-        observation: the observation model.
-        x: rows on the scale of the model.
-        observed: True where a cell was seen.
-        table_settings: the sizes of the networks.
-        settings: of the training.
     """
     if _why_linear(observed, settings) is None:
         autoencoder = _empty_autoencoder(observation, table_settings)
@@ -295,11 +269,11 @@ def stream_state(
 
 def update_model(
     model: FittedModel,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     *,
     settings: TrainingSettings,
-    callback: Callable[[TrainingProgress], None] | None = None,
+    callback: TrainingCallback | None = None,
 ) -> FittedModel:
     """Go through some more rows once; the weights are the last ones, which a file holds too."""
     settings = dataclasses.replace(
