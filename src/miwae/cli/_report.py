@@ -32,9 +32,7 @@ class Report(NamedTuple):
 class Reporter:
     """Where a command reports to."""
 
-    # Where the result of the command goes. The JSON document goes to standard output, or to
-    # standard error if the result is there ("-").
-    output: str
+    output: str  # of the result; JSON goes to stdout, or to stderr if the result is there ("-")
     as_json: bool = False  # one JSON document at the end instead of text
     quiet: bool = False  # no text
 

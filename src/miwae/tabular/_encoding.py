@@ -58,9 +58,8 @@ class EncodedTable:
             known.require_room(column)
             events += known.not_filled(column, zeros_if_empty=zeros_if_empty)
             events += _new_type(known, column)
-            gaps.append(
-                _Gap(column.missing, known.is_imputed(column, zeros_if_empty=zeros_if_empty))
-            )
+            is_imputed = known.is_imputed(column, zeros_if_empty=zeros_if_empty)
+            gaps.append(_Gap(column.missing, is_imputed))
         return cls(schema, x, observed, log_slope, tuple(gaps), tuple(events))
 
     @property
@@ -103,9 +102,8 @@ class ImputedCells(Mapping[int, Cells]):
     ) -> None:
         self._table, self._rows, self._values = table, rows, values
         self._place = {position: j for j, position in enumerate(table.schema.modelled)}
-        self._positions = [
-            i for i, gap in enumerate(table.gaps) if gap.is_imputed and gap.missing.any()
-        ]
+        gaps = enumerate(table.gaps)
+        self._positions = [i for i, gap in gaps if gap.is_imputed and gap.missing.any()]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._positions)

@@ -37,7 +37,11 @@ class Imputed(NamedTuple):
 @final
 @dataclass(frozen=True, kw_only=True)
 class FittedTable:
-    """What was learned from a table. Nothing ever changes it: `updated` gives another one."""
+    """What was learned from a table. Nothing ever changes it: `updated` gives another one.
+
+    A deadline is by `time.monotonic()`: training ends by it, and after it rows get as few latent
+    samples as possible.
+    """
 
     schema: Schema  # what the columns are taken for
     settings: TableSettings  # with which it was learned
@@ -126,25 +130,17 @@ class FittedTable:
         if named and tuple(names) != known:
             absent = [name for name in known if name not in names]
             extra = [name for name in names if name not in known]
-            what = ([f"lacks {', '.join(absent)}"] if absent else []) + (
-                [f"has the unknown {', '.join(extra)}"] if extra else []
-            )
-            raise DataError(
-                "the table "
-                + (" and ".join(what) or "has its columns in another order")
-                + f"; the model was fitted to {', '.join(known)}"
-            )
+            what = [f"lacks {', '.join(absent)}"] if absent else []
+            what += [f"has the unknown {', '.join(extra)}"] if extra else []
+            wrong = " and ".join(what) or "has its columns in another order"
+            raise DataError(f"the table {wrong}; the model was fitted to {', '.join(known)}")
         if len(names) != len(known):
             raise DataError(
                 f"the table has {len(names)} columns, but the model was fitted to {len(known)}"
             )
 
     def encoded(self, columns: Sequence[Column], *, zeros_if_empty: bool = False) -> EncodedTable:
-        """New rows, read as what was learned.
-
-        Raises:
-            DataError: a column of another type than learned, or with infinite values.
-        """
+        """New rows, read as what was learned."""
         return EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
 
     def means(
@@ -157,9 +153,8 @@ class FittedTable:
             return Imputed(ImputedCells(table, rows, x), report, ())
         ensemble = self._ensemble("imputing", deadline, progress)
         values, own = ensemble.means(x, observed)
-        return Imputed(
-            ImputedCells(table, rows, values), _spread(report, rows, own), _of_weights(own)
-        )
+        cells = ImputedCells(table, rows, values)
+        return Imputed(cells, _spread(report, rows, own), _of_weights(own))
 
     def draws(
         self,
@@ -169,11 +164,7 @@ class FittedTable:
         deadline: float | None = None,
         progress: Progressor = SILENT,
     ) -> tuple[list[dict[int, Cells]], tuple[Event, ...]]:
-        """Several draws of the missing cells from their joint conditional distribution.
-
-        Returns:
-            The cells of each copy by position of the column, and what happened.
-        """
+        """Draws of the missing cells from their joint distribution, and what happened."""
         rows, x, observed = self._needed(table)
         if not len(rows):
             return [dict(ImputedCells(table, rows, x)) for _ in range(n_imputations)], ()
@@ -238,17 +229,14 @@ class FittedTable:
         )
 
     def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
-        """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
+        """Write what `load` needs to one file (safetensors, no code); `load` returns `extra`."""
         from miwae.tabular._file import save_table
 
         save_table(path, self, extra or {})
 
     @classmethod
     def load(cls, path: str | Path) -> tuple["FittedTable", dict[str, Any]]:
-        """Read what `save` wrote; it imputes bit for bit as it did.
-
-        Returns:
-            The table, and what `save` got besides it.
+        """Read what `save` wrote, and its `extra`; it imputes bit for bit as it did.
 
         Raises:
             FileFormatError: not such a file, truncated, or of a version that is not known.

@@ -89,14 +89,9 @@ def fit_ensemble(
             copies_of=rows,
         )
 
-    warm_up = partial(
-        compile_imputation,
-        observation,
-        x,
-        observed,
-        table_settings=table_settings,
-        settings=_within(settings, remaining(deadline)),
-    )
+    in_time = _within(settings, remaining(deadline))
+    shared = {"table_settings": table_settings, "settings": in_time}
+    warm_up = partial(compile_imputation, observation, x, observed, **shared)
     together = one_thread_each() if n_models > 1 else contextlib.nullcontext()
     with together, meanwhile(warm_up):
         return tuple(side_by_side([partial(member, i) for i in range(n_models)]))
@@ -150,28 +145,16 @@ def fit_model(
     deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     key_core, key_weights, key_fit = jax.random.split(key, 3)
     rows = _core_rows(observed, key_core)
-    core = linear_core(
-        observation,
-        x[rows],
-        observed[rows],
-        n_latent=table_settings.n_latent,
-        noise_floor=LOWEST_FLOOR**2,
-    )
+    n_latent, floor = table_settings.n_latent, LOWEST_FLOOR**2
+    core = linear_core(observation, x[rows], observed[rows], n_latent=n_latent, noise_floor=floor)
     observation = with_floors(observation, core)
     autoencoder = _assembled(observation, core, table_settings, key_weights)
     settings = dataclasses.replace(settings, max_seconds=remaining(deadline))
     why = _why_linear(observed, settings)
     if why is not None:
         return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
-    fitted = fit(
-        autoencoder,
-        x,
-        observed,
-        settings=settings,
-        key=key_fit,
-        callback=callback,
-        copies_of=copies_of,
-    )
+    run = {"settings": settings, "key": key_fit, "callback": callback, "copies_of": copies_of}
+    fitted = fit(autoencoder, x, observed, **run)
     state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
     return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
 
@@ -182,10 +165,8 @@ def _why_linear(observed: Seen, settings: TrainingSettings) -> str | None:
     if n_cells < FEWEST_CELLS:
         return f"only {n_cells} cells are observed: the model stays linear"
     if settings.max_seconds is not None and settings.max_seconds < COMPILATION:
-        return (
-            f"the time left ({settings.max_seconds:.1f} s) would go into compilation: the model "
-            "stays linear"
-        )
+        left = f"the time left ({settings.max_seconds:.1f} s)"
+        return f"{left} would go into compilation: the model stays linear"
     return None
 
 
@@ -206,13 +187,8 @@ def _assembled(
     table_settings: TableSettings,
     key: Key[Array, ""],
 ) -> Autoencoder:
-    return linear_autoencoder(
-        observation,
-        core,
-        n_hidden=table_settings.n_hidden,
-        n_layers=table_settings.n_layers,
-        key=key,
-    )
+    n_hidden, n_layers = table_settings.n_hidden, table_settings.n_layers
+    return linear_autoencoder(observation, core, n_hidden=n_hidden, n_layers=n_layers, key=key)
 
 
 def compile_imputation(
@@ -244,12 +220,8 @@ def _empty_autoencoder(
     observation: AbstractObservation, table_settings: TableSettings
 ) -> Autoencoder:
     n_inputs, n_latent = observation.n_inputs, table_settings.n_latent
-    core = FactorAnalysis(
-        *(
-            jax.numpy.asarray(a, dtype=jax.numpy.float32)
-            for a in (np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs))
-        )
-    )
+    arrays = np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs)
+    core = FactorAnalysis(*(jax.numpy.asarray(a, dtype=jax.numpy.float32) for a in arrays))
     return _assembled(observation, core, table_settings, jax.random.key(0))
 
 
@@ -280,9 +252,5 @@ def update_model(
         settings, schedule="constant", averaging=0.0, learning_rate=TrainingSettings.learning_rate
     )
     fitted = fit_stream(model.state, [(x, observed)], settings=settings, callback=callback)
-    return FittedModel(
-        fitted.autoencoder,
-        fitted.state,
-        (*model.history, *fitted.history),
-        (*model.events, *fitted.events),
-    )
+    history, events = (*model.history, *fitted.history), (*model.events, *fitted.events)
+    return FittedModel(fitted.autoencoder, fitted.state, history, events)

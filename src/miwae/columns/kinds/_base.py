@@ -180,10 +180,8 @@ def not_usable(
         return ()
     value = cell_text(column, int(np.flatnonzero(where)[0]))
     cells = "cell" if count == 1 else "cells"
-    text = (
-        f"column {column.name!r}: the value {value} {what} ({count} such {cells}): kept in the "
-        f"table, {then}"
-    )
+    wrong = f"the value {value} {what} ({count} such {cells})"
+    text = f"column {column.name!r}: {wrong}: kept in the table, {then}"
     return (Event("value", column.name, count, text),)
 
 

@@ -86,12 +86,8 @@ class Points(AbstractKind):
         nearest = self._nearest(x)
         new = np.zeros(len(present), dtype=bool)
         new[present] = ~self._are_equal(x, nearest)
-        events += not_usable(
-            column,
-            new,
-            "was not seen in fitting",
-            "taken for the nearest known value by the model",
-        )
+        then = "taken for the nearest known value by the model"
+        events += not_usable(column, new, "was not seen in fitting", then)
         return Encoding(on_scale(self.scale, nearest, present), present, None, events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
