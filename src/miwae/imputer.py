@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 from sklearn import get_config
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -45,7 +45,7 @@ class _Fitted(NamedTuple):
     later: list[Event]  # of rows that were imputed since
 
 
-class MIWAEImputer(TransformerMixin, BaseEstimator):
+class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Complete tables with a deep latent variable model.
 
     The model is learned from the incomplete table itself, under the assumption that cells are
@@ -146,16 +146,10 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    # ------------------------------------------------------------------ learning
-
     def fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
-        """Learn what the columns are and how they depend on each other.
+        """Learn from an incomplete table what its columns are and how they depend on each other.
 
-        A fit that fails or is interrupted leaves the imputer as it was.
-
-        Args:
-            X: the incomplete table.
-            y: ignored, as in all of scikit-learn's transformers.
+        A fit that fails or is interrupted leaves the imputer as it was. `y` is ignored.
         """
         settings, named, table = self._understood(X)
         with self._working() as work:
@@ -167,11 +161,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """Go through some more rows once, and learn from them.
 
         The first call, on an imputer that has not been fitted, decides from these rows what the
-        columns are, so they should be typical. Later batches need not be kept.
-
-        Args:
-            X: an incomplete table with the same columns.
-            y: ignored.
+        columns are, so they should be typical. Later batches need not be kept. `y` is ignored.
         """
         if hasattr(self, "_fitted"):
             now, _, table = self._read(X)
@@ -185,18 +175,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         self._fitted = before._replace(table=fitted, later=later)
         return self
 
-    # ------------------------------------------------------------------ imputing
-
     def transform(self, X: Any) -> Any:
         """Fill the missing cells with their conditional means, or most probable categories.
 
-        A row gets the same values wherever it stands and whatever stands beside it.
-
-        Args:
-            X: a table with the columns that were fitted; a single row will do.
-
-        Returns:
-            The completed table, of the same kind.
+        The table has the columns that were fitted; a single row will do. A row gets the same
+        values wherever it stands and whatever stands beside it.
         """
         now, frame, table = self._read(X)
         with self._working() as work:
@@ -207,15 +190,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return frames.to_library(completed, asked) if asked in ("pandas", "polars") else completed
 
     def sample(self, X: Any, n_imputations: int = 20) -> MultiplyImputed:
-        """Draw several completed copies of a table, for statistics that know what is missing.
+        """Draw completed copies of a table, for statistics that know what is missing.
 
         The copies are dealt out to the models in turn. They differ by the uncertainty of the
         missing values given a model, and by what the models disagree on; with `bootstrap` they
         disagree as much as models of other samples of rows would.
-
-        Args:
-            X: a table with the columns that were fitted.
-            n_imputations: M.
         """
         require_at_least(1, n_imputations=n_imputations)
         now, frame, table = self._read(X)
@@ -232,14 +211,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         """Tables of lower and upper limits, between which a missing cell lies with probability.
 
         Observed cells are their own limits. Columns without an order have their most probable
-        value in both.
-
-        Args:
-            X: a table with the columns that were fitted.
-            level: of the central interval.
-
-        Returns:
-            The pair (lower, upper), each of the same kind as `X`.
+        value in both. The interval is central; both tables are of the same kind as `X`.
         """
         if not 0 < level < 1:
             raise SettingsError(f"level must lie strictly between 0 and 1, not {level}")
@@ -288,12 +260,11 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return float(np.mean(self.score_samples(X)))
 
     def diagnostics(self, X: Any) -> RowReport:
-        """How the sampling of each row goes.
+        """How the sampling of each row goes, as four arrays.
 
-        Returns:
-            `n_samples` (0 for rows with nothing to impute), `effective_sample_size`, `pareto_k`
-            (above 0.7: do not trust this row) and `smoothed` (the weights were unreliable with all
-            the latent samples that the row may have, and were smoothed), an array each.
+        `n_samples` (0 for rows with nothing to impute), `effective_sample_size`, `pareto_k` (above
+        0.7: do not trust this row) and `smoothed` (the weights were unreliable with all the latent
+        samples that the row may have, and were smoothed).
         """
         now, _, table = self._read(X)
         with self._working() as work:
@@ -301,17 +272,12 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         now._remember(table.events, imputed.events)
         return imputed.report
 
-    # ------------------------------------------------------------------ files
-
     def save(self, path: str | Path) -> None:
         """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
         check_is_fitted(self)
         now = copy.copy(self)
-        extra = {
-            "parameters": now._portable(),
-            "named": now._fitted.named,
-            "output": now._output(),
-        }
+        extra = {"parameters": now._portable(), "named": now._fitted.named}
+        extra["output"] = now._output()
         replace(now._fitted.table, events=tuple(now.events_)).save(path, extra)
 
     @classmethod
@@ -332,59 +298,36 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
 
-    # ------------------------------------------------------------------ what was fitted
-
     @property
     def schema_(self) -> Schema:
-        """What each column was taken for, and why."""
         return self._fitted.table.schema
 
     @property
     def history_(self) -> tuple[TrainingRecord, ...]:
-        """The training of the first model."""
         return self._fitted.table.history
 
     @property
     def events_(self) -> list[Event]:
-        """Every automatic decision, in fitting and since."""
         fitted = self._fitted
         return [*fitted.table.events, *fitted.later]
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns."""
         return len(self._fitted.table.schema.columns)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns, if all are text."""
         if not self._fitted.named:
             raise AttributeError("the columns that were fitted have no names that are all text")
         return np.asarray(self.schema_.names, dtype=object)
-
-    # ------------------------------------------------------------------ scikit-learn
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that `transform` returns."""
         check_is_fitted(self)
         now = copy.copy(self)
-        names = now._names_in(input_features)
+        names: Any = super(MIWAEImputer, now).get_feature_names_out(input_features)
         flags = [f"missingindicator_{names[i]}" for i in now._flagged()]
         return np.asarray([names[i] for i in now._kept()] + flags, dtype=object)
-
-    def _names_in(self, input_features: Any) -> list[str]:
-        own = list(self.schema_.names) if self._fitted.named else None
-        if input_features is None:
-            return own or [f"x{i}" for i in range(self.n_features_in_)]
-        given = list(input_features)
-        if own is not None and given != own:
-            raise ValueError("input_features is not equal to feature_names_in_")
-        if len(given) != self.n_features_in_:
-            raise ValueError(
-                "input_features should have length equal to number of features "
-                f"({self.n_features_in_}), got {len(given)}"
-            )
-        return given
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -396,8 +339,6 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
-
-    # ------------------------------------------------------------------ inside
 
     def _understood(self, X: Any) -> tuple[TableSettings, bool, EncodedTable]:
         """A table to learn from: with which settings, whether it has names, and its kinds."""
@@ -411,10 +352,7 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return settings, named, table
 
     def _read(self, X: Any) -> tuple["MIWAEImputer", Any, EncodedTable]:
-        """New rows, and the imputer as it is now: it may be fitted again in another thread.
-
-        What the model cannot use in the rows, and cells that will stay missing, are a warning.
-        """
+        """New rows, and the imputer as it is now: it may be fitted again in another thread."""
         check_is_fitted(self)
         now = copy.copy(self)
         frame = frames.as_frame(X)
@@ -449,16 +387,12 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         return tuple(marks) if several else (marks,)
 
     def _portable(self) -> dict[str, Any]:
-        """The parameters, as they mean the same in another process.
-
-        The random state is used up in fitting, and its seed is saved as such. Whatever a library
-        calls missing is missing anyway.
-        """
-        state = self.random_state
+        """The parameters, as they mean the same in another process."""
+        state = self.random_state  # used up in fitting, unless it is a seed
         known = state is None or isinstance(state, int | np.integer)
-        marks = [
-            m for m in self._marks() if m is None or isinstance(m, float) or not is_missing(m)
-        ]
+        # Whatever a library calls missing is missing anyway.
+        usual = (type(None), float)
+        marks = [m for m in self._marks() if isinstance(m, usual) or not is_missing(m)]
         return {
             **self.get_params(deep=False),
             "random_state": state if known else None,
@@ -486,11 +420,9 @@ class MIWAEImputer(TransformerMixin, BaseEstimator):
         completed, kept = frames.completed(frame, cells), self._kept()
         if len(kept) < self.n_features_in_:
             completed = frames.keep(completed, kept)
-        if self._flagged():
+        if flagged := self._flagged():
             names = frames.names(frame)
-            flags = {
-                f"missingindicator_{names[i]}": table.gaps[i].missing for i in self._flagged()
-            }
+            flags = {f"missingindicator_{names[i]}": table.gaps[i].missing for i in flagged}
             # scikit-learn refuses frames of which some labels are text and others are not.
             named = list(self.get_feature_names_out())
             completed = frames.renamed(frames.with_columns(completed, flags, first=False), named)

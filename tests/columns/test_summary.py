@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from columns.cases import NAN, column_of, ordered, schema_of, words
-from miwae.columns import Summary, infer_schema, summarise
-from miwae.columns._summary import MOST_COUNTED, MOST_DISTINCT
+from miwae.columns import infer_schema
+from miwae.columns._summary import MOST_COUNTED, MOST_DISTINCT, Summary, summarise
 from miwae.errors import DataError
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from miwae.columns import (
+from miwae.columns._values import (
     check_names,
     is_missing,
     key_of,

@@ -65,9 +65,8 @@ def benchmark(
     compared = []
     for source in sources:
         matrix = _matrix(opened(source, form, kind))
-        experiment = Experiment(
-            source, matrix.x, matrix.categorical, mechanism, rate, seed, "observed"
-        )
+        hidden = (mechanism, rate, seed, "observed")
+        experiment = Experiment(source, matrix.x, matrix.categorical, *hidden)
         records = []
         for record in attempts(experiment, chosen, range(masks)):
             records.append(record)
@@ -98,12 +97,10 @@ def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:
 
     if not 0 <= new_rows < 1:
         raise SettingsError(f"--new-rows {new_rows} is not a share of the rows, 0 to below 1")
+    attempts, ours, theirs = evaluation.in_sample, _complete_by_default, peers.complete
     if new_rows:
         attempts = partial(evaluation.new_rows, share=new_rows)
         ours, theirs = _fit_by_default, peers.fit
-    else:
-        attempts = evaluation.in_sample
-        ours, theirs = _complete_by_default, peers.complete
     known = {"miwae": ours, **{name: partial(theirs, name) for name in peers.PEERS}}
     asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
     for name in asked:

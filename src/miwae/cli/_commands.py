@@ -181,9 +181,6 @@ def demo(
     console.print(f"the model             {model}   (miwae impute OTHER.csv --model {model})")
 
 
-# ---------------------------------------------------------------------- steps
-
-
 class _Ready(NamedTuple):
     """A file as a model reads it: ready to be imputed or scored."""
 
@@ -236,18 +233,15 @@ def _loaded(model: str, file: Source) -> _Ready:
 
 def _of_dates(reading: Reading, fitted: "FittedTable") -> list[Event]:
     """Dates that could be read in two ways, and were read as those that were learned."""
-    return [
-        Event(
-            "dates",
-            known.name,
-            column.n_observed,
-            f"column {known.name!r}: nothing in these rows shows whether the day or the month "
-            f"comes first; read as learned, as in {known.example}; write all cells as 2024-12-31 "
-            "to be sure",
-        )
-        for known, column in zip(fitted.schema.columns, reading.columns, strict=True)
-        if column.name in reading.ambiguous
-    ]
+    unsure = "nothing in these rows shows whether the day or the month comes first"
+    remedy = "write all cells as 2024-12-31 to be sure"
+    events = []
+    for known, column in zip(fitted.schema.columns, reading.columns, strict=True):
+        if column.name in reading.ambiguous:
+            text = f"{unsure}; read as learned, as in {known.example}; {remedy}"
+            text = f"column {known.name!r}: {text}"
+            events.append(Event("dates", known.name, column.n_observed, text))
+    return events
 
 
 def _write_imputed(

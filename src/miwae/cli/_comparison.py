@@ -4,9 +4,9 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 
 from miwae._atomic import require_directory, write_atomically
+from miwae.cli._views import view_of
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -55,18 +55,10 @@ SHOWN = (
 def print_comparisons(console: Console, compared: list[Comparison]) -> None:
     """One table for each file, the most accurate method first."""
     for comparison in compared:
-        view = Table(
-            title=f"{comparison.source}: {len(comparison.names)} columns",
-            box=None,
-            pad_edge=False,
-            title_justify="left",
-            header_style="bold",
-        )
-        view.add_column("method", no_wrap=True)
         lines = comparison.summaries
         shown = [t for t in SHOWN if any(getattr(line, t[1]) is not None for line in lines)]
-        for title, *_ in shown:
-            view.add_column(title, justify="right", no_wrap=True)
+        title = f"{comparison.source}: {len(comparison.names)} columns"
+        view = view_of(["method"], [name for name, *_ in shown], title)
         for line in lines:
             view.add_row(line.method, *(_shown(line, name, form) for _, name, form in shown))
         console.print(view)
@@ -85,12 +77,7 @@ def _shown(line: "Summary", name: str, form: str) -> str:
 
 
 def require_plots(path: str) -> None:
-    """Find out before long work whether there can be a picture.
-
-    Raises:
-        SettingsError: matplotlib is not installed, or does not know the kind of file.
-        MiwaeError: there is no such directory, or it may not be written to.
-    """
+    """Find out before long work whether there can be a picture."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

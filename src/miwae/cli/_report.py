@@ -20,34 +20,21 @@ if TYPE_CHECKING:
 
 
 class Report(NamedTuple):
-    """What a command did.
+    """What a command did."""
 
-    Attributes:
-        data: for JSON.
-        parts: of one line for people.
-        events: every automatic decision.
-    """
-
-    data: Mapping[str, Any]
-    parts: Sequence[str]
-    events: Sequence[Event] = ()
+    data: Mapping[str, Any]  # for JSON
+    parts: Sequence[str]  # of one line for people
+    events: Sequence[Event] = ()  # every automatic decision
 
 
 @final
 @dataclass(frozen=True)
 class Reporter:
-    """Where a command reports to.
+    """Where a command reports to."""
 
-    Attributes:
-        output: where the result of the command goes. The JSON document goes to standard output,
-            or to standard error if the result is there ("-").
-        as_json: one JSON document at the end instead of text.
-        quiet: no text.
-    """
-
-    output: str
-    as_json: bool = False
-    quiet: bool = False
+    output: str  # of the result; JSON goes to stdout, or to stderr if the result is there ("-")
+    as_json: bool = False  # one JSON document at the end instead of text
+    quiet: bool = False  # no text
 
     @property
     def shows_text(self) -> bool:

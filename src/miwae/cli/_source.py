@@ -32,12 +32,7 @@ class Source(NamedTuple):
 def opened(
     source: str, form: Format, kind: list[str] | None = None, bounds: list[str] | None = None
 ) -> Source:
-    """Open a file as the options say.
-
-    Raises:
-        SettingsError: options that make no sense.
-        DataError: the file cannot be read, or has no rows.
-    """
+    """Open a file as the options say."""
     if form.delimiter is not None and len(form.delimiter) != 1:
         raise SettingsError(f"--delimiter {form.delimiter!r} must be a single character")
     if form.encoding is not None and not _is_encoding(form.encoding):

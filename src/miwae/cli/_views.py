@@ -1,6 +1,6 @@
 """Tables for people: what a file holds, and what was imputed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -13,14 +13,19 @@ from miwae.documents import Reading
 
 def console_on(stream: Any) -> Console:
     """Wide enough for a table where there is no terminal whose width would be known."""
-    return Console(
-        file=stream,
-        highlight=False,
-        # Names of columns and files are not markup.
-        markup=False,
-        emoji=False,
-        width=None if stream.isatty() else 110,
-    )
+    width = None if stream.isatty() else 110
+    # Names of columns and files are not markup.
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
+
+
+def view_of(left: Sequence[str], right: Sequence[str] = (), title: str | None = None) -> Table:
+    """A table with columns that are not wrapped, flush left and right."""
+    view = Table(title=title, box=None, pad_edge=False, title_justify="left", header_style="bold")
+    for name in left:
+        view.add_column(name, no_wrap=True)
+    for name in right:
+        view.add_column(name, justify="right", no_wrap=True)
+    return view
 
 
 def print_inspection(console: Console, file: Inspected) -> None:
@@ -49,11 +54,7 @@ def _headline(file: Inspected) -> str:
 
 
 def _columns_view(inspection: Inspection) -> Table:
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("column", "kind"):
-        view.add_column(name, no_wrap=True)
-    view.add_column("missing", justify="right", no_wrap=True)
-    view.add_column("", justify="right", no_wrap=True)
+    view = view_of(["column", "kind"], ["missing", ""])
     view.add_column("because")
     for column in inspection.columns:
         share = column.n_missing / max(inspection.n_rows, 1)
@@ -64,8 +65,7 @@ def _columns_view(inspection: Inspection) -> Table:
 
 def print_patterns(console: Console, inspection: Inspection) -> None:
     """Which columns are missing together, the most frequent patterns first."""
-    view = Table(box=None, pad_edge=False, header_style="bold")
-    view.add_column("rows", justify="right", no_wrap=True)
+    view = view_of([], ["rows"])
     view.add_column("missing together")
     for pattern in inspection.patterns:
         view.add_row(str(pattern.n_rows), ", ".join(pattern.missing) or "nothing")
@@ -84,11 +84,8 @@ def print_cells(
     upper: Mapping[int, Cells],
 ) -> None:
     """The first imputed cells of each column, with their intervals."""
-    view = Table(
-        title="some of the completed cells", box=None, pad_edge=False, title_justify="left"
-    )
-    for name in ("row", "column", "imputed", "90 % interval"):
-        view.add_column(name, no_wrap=True)
+    names = ("row", "column", "imputed", "90 % interval")
+    view = view_of(names, title="some of the completed cells")
     shown = [reading.frame(own, as_text=True).columns for own in (cells, lower, upper)]
     for position in cells:
         column = reading.columns[position]

@@ -16,18 +16,8 @@ from miwae.columns._reading import (
 )
 from miwae.columns._scales import Scale
 from miwae.columns._schema import ColumnSchema, Schema, infer_schema
-from miwae.columns._summary import Summary, summarise
 from miwae.columns._times import PER_SECOND, SECONDS_PER, ticks_of, ticks_of_day
-from miwae.columns._values import (
-    check_names,
-    is_missing,
-    key_of,
-    keys_of,
-    seconds_of,
-    seconds_text,
-    storage_of,
-    value_text,
-)
+from miwae.columns._values import check_names, is_missing
 from miwae.columns._writing import (
     as_booleans,
     as_codes,
@@ -50,7 +40,6 @@ __all__ = [
     "Scale",
     "Schema",
     "Storage",
-    "Summary",
     "as_booleans",
     "as_codes",
     "as_decimals",
@@ -66,18 +55,11 @@ __all__ = [
     "infer_schema",
     "inspect_columns",
     "is_missing",
-    "key_of",
-    "keys_of",
     "number_column",
     "other_column",
     "read_objects",
-    "seconds_of",
-    "seconds_text",
     "sorted_levels",
-    "storage_of",
-    "summarise",
     "tick_column",
     "ticks_of",
     "ticks_of_day",
-    "value_text",
 ]

@@ -16,38 +16,30 @@ TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column as it is stored, in the same form for every library and file format.
-
-    Attributes:
-        name: as the user knows it.
-        storage: "number", "boolean", "text", "category" (levels declared by the table), "time" (a
-            date or an instant), "duration", "clock" (a time of day), or "other" for what cannot
-            be modelled (lists, mixed objects).
-        values: one number per row, NaN where missing: the number itself, 0 or 1 for booleans, the
-            index in `levels` for text and categories, seconds for the three storages of times
-            (since 1970, in all, since midnight), all NaN for "other". It may be the table's own
-            memory: never write to it.
-        missing: True where there is no value.
-        levels: the distinct values of text, sorted, or all declared categories in their order.
-        ordered: whether declared categories have an order.
-        whole: numbers are stored as integers.
-        dtype: the library's own name of the type, for messages.
-        example: a cell as a text file writes it, from which the format of the others can be read
-            (does the day come first?); empty where the table has types, or no cell shows it.
-        typed: the column has a declared type that limits what can be put into it. False for cells
-            of text files and spreadsheets, for Python objects, and for columns without values
-            that have only the type that a library gives to nothing.
-    """
+    """A column as it is stored, in the same form for every library and file format."""
 
     name: str
+    # "number", "boolean", "text", "category" (levels declared by the table), "time" (a date or
+    # an instant), "duration", "clock" (a time of day), or "other" for what cannot be modelled
+    # (lists, mixed objects).
     storage: Storage
+    # One number per row, NaN where missing: the number itself, 0 or 1 for booleans, the index
+    # in `levels` for text and categories, seconds for the three storages of times (since 1970,
+    # in all, since midnight), all NaN for "other". It may be the table's own memory: never
+    # write to it.
     values: np.ndarray
-    missing: np.ndarray
+    missing: np.ndarray  # True where there is no value
+    # The distinct values of text, sorted, or all declared categories in their order.
     levels: tuple[Any, ...] = ()
-    ordered: bool = False
-    whole: bool = False
-    dtype: str = ""
+    ordered: bool = False  # whether declared categories have an order
+    whole: bool = False  # numbers are stored as integers
+    dtype: str = ""  # the library's own name of the type, for messages
+    # A cell as a text file writes it, from which the format of the others can be read (does
+    # the day come first?); empty where the table has types, or no cell shows it.
     example: str = ""
+    # The column has a declared type that limits what can be put into it. False for cells of
+    # text files and spreadsheets, for Python objects, and for columns without values that have
+    # only the type that a library gives to nothing.
     typed: bool = True
 
     @property
@@ -68,22 +60,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Cells:
-    """Values for some cells of a column.
+    """Values for some cells of a column."""
 
-    Attributes:
-        rows: which cells, in increasing order.
-        values: one per row: floats for numbers, booleans (0, 1) and times (seconds), an object
-            array of levels for text and categories.
-        lower: no number may be below it, however it is rounded.
-        upper: no number may be above it.
-        storage: what the values are, for columns whose other cells do not show it; None if
-            unknown.
-        levels: all values that text and categories could have had.
-    """
-
-    rows: Int[np.ndarray, " H"]
+    rows: Int[np.ndarray, " H"]  # which cells, in increasing order
+    # One per row: floats for numbers, booleans (0, 1) and times (seconds), an object array of
+    # levels for text and categories.
     values: np.ndarray
-    lower: float = -np.inf
-    upper: float = np.inf
+    lower: float = -np.inf  # no number may be below it, however it is rounded
+    upper: float = np.inf  # no number may be above it
+    # What the values are, for columns whose other cells do not show it; None if unknown.
     storage: Storage | None = None
-    levels: tuple[Any, ...] = ()
+    levels: tuple[Any, ...] = ()  # all values that text and categories could have had

@@ -4,7 +4,7 @@ import calendar
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,16 +56,11 @@ class Pattern:
 
 
 class Hint(NamedTuple):
-    """Something about a column that looks wrong.
-
-    Attributes:
-        column: its name.
-        text: what it is, in a sentence or two.
-        option: of the command line that mends it, if the guess is right; "" if there is none.
-    """
+    """Something about a column that looks wrong."""
 
     column: str
-    text: str
+    text: str  # what it is, in a sentence or two
+    # Of the command line that mends it, if the guess is right; "" if there is none.
     option: str = ""
 
 
@@ -91,23 +86,12 @@ class Inspection:
 
     def as_data(self) -> dict[str, Any]:
         """As JSON has it."""
+        names = ("name", "kind", "reason", "missing", "distinct")
         return {
             "rows": self.n_rows,
-            "columns": [
-                {
-                    "name": column.name,
-                    "kind": column.kind,
-                    "reason": column.reason,
-                    "missing": column.n_missing,
-                    "distinct": column.n_distinct,
-                }
-                for column in self.columns
-            ],
+            "columns": [dict(zip(names, astuple(c), strict=True)) for c in self.columns],
             "missing_cells": self.n_missing,
-            "patterns": [
-                {"missing": list(pattern.missing), "rows": pattern.n_rows}
-                for pattern in self.patterns
-            ],
+            "patterns": [{"missing": list(p.missing), "rows": p.n_rows} for p in self.patterns],
             "n_patterns": self.n_patterns,
             "hints": [hint.text for hint in self.hints],
         }
@@ -118,45 +102,32 @@ def inspect_columns(
 ) -> Inspection:
     """Count what is missing, alone and together, and look for numbers that stand for nothing.
 
-    Args:
-        columns: of a table.
-        schema: what they are taken for.
-        of_text: the table is a text file, whose columns are what their cells look like.
+    Columns of a text file (`of_text`) are what their cells look like.
     """
     if not columns:
         return Inspection(0, (), (), 0, ())
-    n_rows = len(columns[0].missing)
-    missing = np.stack([column.missing for column in columns], axis=1)
-    patterns, counts = _patterns(missing)
+    patterns, counts = _patterns(np.stack([column.missing for column in columns], axis=1))
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
-    unpacked = patterns[order]
     names = np.array([column.name for column in columns], dtype=object)
+    both = list(zip(columns, schema.columns, strict=True))
+    frequent = zip(patterns[order], counts[order], strict=True)
+    hints: list[Hint] = []
+    for column, known in both:
+        hints += _suspicious(column) + _unread(column, known, of_text=of_text)
+        hints += _compact(column, known)
     return Inspection(
-        n_rows,
-        tuple(
-            ColumnInspection(
-                column.name,
-                known.kind.label,
-                known.reason,
-                int(column.missing.sum()),
-                len(np.unique(column.values[~column.missing])),
-            )
-            for column, known in zip(columns, schema.columns, strict=True)
-        ),
-        tuple(
-            Pattern(tuple(names[row]), int(count))
-            for row, count in zip(unpacked, counts[order], strict=True)
-        ),
+        len(columns[0].missing),
+        tuple(_column_inspection(column, known) for column, known in both),
+        tuple(Pattern(tuple(names[row]), int(count)) for row, count in frequent),
         len(counts),
-        tuple(
-            hint
-            for column, known in zip(columns, schema.columns, strict=True)
-            for hint in (
-                *_suspicious(column),
-                *_unread(column, known, of_text=of_text),
-                *_compact(column, known),
-            )
-        ),
+        tuple(hints),
+    )
+
+
+def _column_inspection(column: Column, known: ColumnSchema) -> ColumnInspection:
+    n_distinct = len(np.unique(column.observed_values))
+    return ColumnInspection(
+        column.name, known.kind.label, known.reason, column.n_missing, n_distinct
     )
 
 
@@ -207,12 +178,8 @@ def _suspicious(column: Column) -> list[Hint]:
 def _unread(column: Column, known: ColumnSchema, *, of_text: bool) -> list[Hint]:
     """Text that people take for numbers or dates, unless they said what it is."""
     levels = [level.strip() for level in column.levels if isinstance(level, str)]
-    if (
-        not levels
-        or len(levels) < len(column.levels)
-        or not column.storage == known.storage == "text"
-        or known.specified
-    ):
+    is_text = column.storage == known.storage == "text" and len(levels) == len(column.levels)
+    if not levels or not is_text or known.specified:
         return []
     start = f"column {column.name!r} is read as text, but {levels[0]!r} looks like "
     if all(map(_FOR_PEOPLE.fullmatch, levels)) and not all(map(str.isdecimal, levels)):

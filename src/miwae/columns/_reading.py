@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Int, Real
@@ -10,6 +10,11 @@ from jaxtyping import Bool, Int, Real
 from miwae.columns._column import Column, Storage
 from miwae.columns._times import seconds_from_ticks, ticks_of
 from miwae.columns._values import key_of, keys_of
+
+Mask: TypeAlias = Bool[np.ndarray, " N"]
+Numbers: TypeAlias = Real[np.ndarray, " N"]
+Ints: TypeAlias = Int[np.ndarray, " N"]
+Marks: TypeAlias = tuple[Any, ...]  # values that count as missing
 
 
 def _as_dtype(number: Any, dtype: np.dtype) -> Any:
@@ -25,30 +30,22 @@ def _as_dtype(number: Any, dtype: np.dtype) -> Any:
     return cast if np.isfinite(cast) == np.isfinite(value) else np.nan
 
 
-def _equal_numbers(
-    values: Real[np.ndarray, " N"], missing_values: tuple[Any, ...]
-) -> Bool[np.ndarray, " N"]:
+def _equal_numbers(values: Numbers, marks: Marks) -> Mask:
     found = np.zeros(len(values), bool)
-    for kind, number in keys_of(missing_values):
+    for kind, number in keys_of(marks):
         if kind == "number":
             found |= values == _as_dtype(number, values.dtype)
     return found
 
 
 def number_column(
-    name: str,
-    values: Real[np.ndarray, " N"],
-    missing: Bool[np.ndarray, " N"],
-    missing_values: tuple[Any, ...],
-    *,
-    whole: bool,
-    dtype: str,
+    name: str, values: Numbers, missing: Mask, marks: Marks, *, whole: bool, dtype: str
 ) -> Column:
     """A column of numbers, compared in their own precision before they become float64.
 
     Where they are that already, and NaN where missing, they are not copied.
     """
-    declared = missing | _equal_numbers(values, missing_values)
+    declared = missing | _equal_numbers(values, marks)
     floats = values.astype(np.float64, copy=False)
     if declared.any():
         floats = np.where(declared, np.nan, floats)
@@ -58,17 +55,10 @@ def number_column(
     )
 
 
-def boolean_column(
-    name: str,
-    values: Bool[np.ndarray, " N"],
-    missing: Bool[np.ndarray, " N"],
-    missing_values: tuple[Any, ...],
-    *,
-    dtype: str,
-) -> Column:
+def boolean_column(name: str, values: Mask, missing: Mask, marks: Marks, *, dtype: str) -> Column:
     """A column of booleans."""
     missing = missing.copy()
-    for kind, value in keys_of(missing_values):
+    for kind, value in keys_of(marks):
         if kind == "boolean":
             missing |= values == value
     floats = np.where(missing, np.nan, values)
@@ -76,28 +66,11 @@ def boolean_column(
 
 
 def tick_column(
-    name: str,
-    ticks: Int[np.ndarray, " N"],
-    missing: Bool[np.ndarray, " N"],
-    missing_values: tuple[Any, ...],
-    *,
-    unit: str,
-    storage: Storage,
-    dtype: str,
+    name: str, ticks: Ints, missing: Mask, marks: Marks, *, unit: str, storage: Storage, dtype: str
 ) -> Column:
-    """A column of times stored as integers.
-
-    Args:
-        name: of the column.
-        ticks: units since 1970, since midnight, or in all.
-        missing: where there is no value.
-        missing_values: of which those of the same storage count as missing.
-        unit: numpy's abbreviation.
-        storage: "time", "duration" or "clock".
-        dtype: the library's name of the type.
-    """
+    """A column of times as integers of a unit of numpy: since 1970, since midnight, or in all."""
     missing = missing.copy()
-    for other, seconds in keys_of(missing_values):
+    for other, seconds in keys_of(marks):
         if other == storage:
             missing |= ticks == ticks_of(np.array([seconds]), unit)
     values = np.where(missing, np.nan, seconds_from_ticks(ticks, unit))
@@ -107,9 +80,9 @@ def tick_column(
 def coded_column(
     name: str,
     storage: Storage,
-    codes: Int[np.ndarray, " N"],
+    codes: Ints,
     levels: Sequence[Any],
-    missing_values: tuple[Any, ...],
+    marks: Marks,
     *,
     ordered: bool = False,
     dtype: str,
@@ -118,31 +91,25 @@ def coded_column(
 
     Levels that count as missing are no levels, also if the table declares them.
     """
-    gone = keys_of(missing_values)
+    gone = keys_of(marks)
     kept = np.array([not gone or key_of(level) not in gone for level in levels], bool)
     # The code -1 finds the last element.
     position = np.append(np.where(kept, np.cumsum(kept) - 1.0, np.nan), np.nan)
     values = position[codes]
+    categories = {"levels": tuple(itertools.compress(levels, kept)), "ordered": ordered}
+    missing = np.isnan(values)
     return Column(
-        name=name,
-        storage=storage,
-        values=values,
-        missing=np.isnan(values),
-        levels=tuple(itertools.compress(levels, kept)),
-        ordered=ordered,
-        dtype=dtype,
+        name=name, storage=storage, values=values, missing=missing, dtype=dtype, **categories
     )
 
 
-def other_column(name: str, missing: Bool[np.ndarray, " N"], *, dtype: str) -> Column:
+def other_column(name: str, missing: Mask, *, dtype: str) -> Column:
     """A column that cannot be modelled."""
     values = np.full(len(missing), np.nan)
     return Column(name=name, storage="other", values=values, missing=missing, dtype=dtype)
 
 
-def sorted_levels(
-    codes: Int[np.ndarray, " N"], levels: list[Any]
-) -> tuple[Int[np.ndarray, " N"], list[Any]]:
+def sorted_levels(codes: Ints, levels: list[Any]) -> tuple[Ints, list[Any]]:
     """The same codes for sorted levels, -1 still for missing."""
     order = sorted(range(len(levels)), key=levels.__getitem__)
     rank = np.empty(len(levels) + 1, np.int64)

@@ -5,11 +5,13 @@ which is linear near its shift and logarithmic far from it, on both sides.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
+
+Shape: TypeAlias = Literal["identity", "log", "asinh"]
 
 # Nats per cell by which another scale has to describe the column better than its own.
 WORTHWHILE = 0.3
@@ -30,27 +32,17 @@ SMALLEST_UNIT = 1e-25
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """A monotone map of a column to a scale with mean 0 and variance 1.
+    """A monotone map of a column to a scale with mean 0 and variance 1."""
 
-    Attributes:
-        shape: "identity"; "log": log(x); "asinh": asinh((x - shift) / unit).
-        shift: where "asinh" is linear.
-        unit: how far.
-        centre: mean of the observed cells on the new scale, before standardisation.
-        spread: their standard deviation.
-        deviation: their standard deviation on the user's scale.
-        lowest: the smallest value that the inverse takes, on the standardised scale.
-        highest: the largest.
-    """
-
-    shape: Literal["identity", "log", "asinh"] = "identity"
-    shift: float = 0.0
-    unit: float = 1.0
-    centre: float = 0.0
-    spread: float = 1.0
-    deviation: float = 1.0
-    lowest: float = -np.inf
-    highest: float = np.inf
+    # "identity"; "log": log(x); "asinh": asinh((x - shift) / unit).
+    shape: Shape = "identity"
+    shift: float = 0.0  # where "asinh" is linear
+    unit: float = 1.0  # how far
+    centre: float = 0.0  # mean of the observed cells on the new scale, before standardisation
+    spread: float = 1.0  # their standard deviation
+    deviation: float = 1.0  # their standard deviation on the user's scale
+    lowest: float = -np.inf  # the smallest value that the inverse takes, on the standardised scale
+    highest: float = np.inf  # the largest
 
     def forward(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """To the scale of the model."""
@@ -81,11 +73,8 @@ class Scale:
     @property
     def words(self) -> str:
         """How a sentence names it: "on a logarithmic scale"."""
-        return {
-            "identity": "its own",
-            "log": "a logarithmic",
-            "asinh": "an inverse hyperbolic sine",
-        }[self.shape]
+        stretched = {"log": "a logarithmic", "asinh": "an inverse hyperbolic sine"}
+        return stretched.get(self.shape, "its own")
 
     def stretch(self) -> tuple[float, float, float, float, float, float]:
         """How the model returns to the user's scale, in units of the column's deviation.
@@ -109,20 +98,15 @@ class Scale:
 
 
 def _fitted(
-    shape: Literal["identity", "log", "asinh"],
-    x: Float[np.ndarray, " N"],
-    shift: float = 0.0,
-    unit: float = 1.0,
+    shape: Shape, x: Float[np.ndarray, " N"], shift: float = 0.0, unit: float = 1.0
 ) -> Scale:
-    raw = Scale(shape=shape, shift=shift, unit=unit).forward(x)
-    centre, spread = _moments(raw)
+    raw = Scale(shape=shape, shift=shift, unit=unit)
+    centre, spread = _moments(raw.forward(x))
     spread = spread if spread > 0 else 1.0
     _, deviation = _moments(x)
-    lowest, highest = _limits(Scale(shape=shape, shift=shift, unit=unit), x)
-    return Scale(
-        shape=shape,
-        shift=shift,
-        unit=unit,
+    lowest, highest = _limits(raw, x)
+    return replace(
+        raw,
         centre=centre,
         spread=spread,
         deviation=deviation if deviation > 0 else 1.0,

@@ -24,32 +24,22 @@ from miwae.columns.kinds import (
     Recognised,
     Skipped,
 )
-from miwae.columns.kinds._base import cell_text, require_finite
+from miwae.columns.kinds._base import Limits, cell_text, refuse, require_finite
 from miwae.columns.kinds._number import outside
-from miwae.columns.kinds._refusal import refuse
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """What a column is taken for.
-
-    Attributes:
-        name: of the column.
-        kind: how it is encoded, modelled and decoded; `kind.label` is the word for it.
-        reason: why, in words.
-        storage: how the table stored it when it was learned.
-        example: a cell as the file wrote it; empty where the table has types.
-        specified: the user gave the kind.
-    """
+    """What a column is taken for."""
 
     name: str
-    kind: AbstractKind
-    reason: str
-    storage: Storage
-    example: str = ""
-    specified: bool = False
+    kind: AbstractKind  # how it is encoded, modelled and decoded; `kind.label` is the word for it
+    reason: str  # why, in words
+    storage: Storage  # how the table stored it when it was learned
+    example: str = ""  # a cell as the file wrote it; empty where the table has types
+    specified: bool = False  # the user gave the kind
 
     def encoded(self, column: Column) -> Encoding:
         """New cells of the column on the scale of the model.
@@ -57,17 +47,13 @@ class ColumnSchema:
         Values that the model does not know (an unseen category, a zero where only positive numbers
         were seen, a number outside the bounds that were given) are left out of it, and an event
         says so; the cells themselves stay as they are.
-
-        Raises:
-            DataError: the column holds something else than when it was learned.
         """
         if self.kind.modelled and column.n_observed:
             same_time = TIMES.get(self.storage) == TIMES.get(column.storage)
             if column.storage == "other" or not same_time or not self.kind.reads(column):
                 raise self.wrong_type(column)
             return self.kind.encoded(column)
-        n_rows = len(column.missing)
-        return Encoding(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
+        return Encoding.nothing(len(column.missing))
 
     def cells(self, rows: np.ndarray, y: Float[np.ndarray, " H"]) -> Cells:
         """Imputed cells from values on the scale of the model."""
@@ -76,12 +62,7 @@ class ColumnSchema:
         return Cells(rows, values, lower, upper, self.storage, self.kind.levels)
 
     def is_imputed(self, column: Column, *, zeros_if_empty: bool) -> bool:
-        """Whether the missing cells of a column are filled.
-
-        Args:
-            column: in which they are.
-            zeros_if_empty: fill columns of numbers that had no value at all with zeros.
-        """
+        """Whether missing cells are filled, by zeros where numbers had no value at all."""
         if isinstance(self.kind, Empty):
             return zeros_if_empty and column.storage in ("number", "boolean")
         return not isinstance(self.kind, Skipped)
@@ -101,18 +82,12 @@ class ColumnSchema:
             return (Event("empty", self.name, n_missing, text),)
         possible = column.n_observed and column.storage != "other"
         remedy = "; give its kind to have it imputed" if possible else ""
-        text = (
-            f"column {self.name!r} is not modelled: its {n_missing} missing cells stay "
-            f"missing{remedy}"
-        )
+        stay = f"its {n_missing} missing cells stay missing{remedy}"
+        text = f"column {self.name!r} is not modelled: {stay}"
         return (Event("not filled", self.name, n_missing, text),)
 
     def require_room(self, column: Column) -> None:
-        """Refuse, before long work, a column whose type cannot hold what will be imputed.
-
-        Raises:
-            DataError: names the column and its types.
-        """
+        """Refuse, before long work, a column whose type cannot hold what will be imputed."""
         if isinstance(self.kind, Empty | Skipped) or not column.n_missing or not column.typed:
             return
         if TIMES.get(self.storage) != TIMES.get(column.storage):
@@ -151,7 +126,6 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
         return tuple(column.name for column in self.columns)
 
     @property
@@ -171,10 +145,8 @@ class Schema:
 
     def __str__(self) -> str:
         width = max((len(column.name) for column in self.columns), default=0)
-        return "\n".join(
-            f"{column.name:{width}}  {column.kind.label:11}  {column.reason}"
-            for column in self.columns
-        )
+        lines = (f"{c.name:{width}}  {c.kind.label:11}  {c.reason}" for c in self.columns)
+        return "\n".join(lines)
 
 
 def infer_schema(
@@ -201,26 +173,18 @@ def infer_schema(
     kinds = by_position(names, column_kinds, "column_kinds")
     for position, kind in kinds.items():
         require_kind(names[position], kind)
-    limits = {
-        position: checked_bounds(names[position], pair)
-        for position, pair in by_position(names, bounds, "bounds").items()
-    }
+    pairs = by_position(names, bounds, "bounds").items()
+    limits = {position: checked_bounds(names[position], pair) for position, pair in pairs}
     known = map(summarise, columns) if summaries is None else summaries
-    return Schema(
-        tuple(
-            _column_schema(column, summary, kinds.get(i), limits.get(i))
-            for i, (column, summary) in enumerate(zip(columns, known, strict=True))
-        )
-    )
+    both = enumerate(zip(columns, known, strict=True))
+    return Schema(tuple(_column_schema(*c, kinds.get(i), limits.get(i)) for i, c in both))
 
 
 def _column_schema(
-    column: Column, summary: Summary, asked: str | None, bounds: Bounds | None
+    column: Column, summary: Summary, asked: str | None, bounds: Limits
 ) -> ColumnSchema:
-    if asked is None:
-        found = _inferred(column, summary, bounds)
-    else:
-        found = _specified(asked, column, summary, bounds)
+    known = (column, summary, bounds)
+    found = _inferred(*known) if asked is None else _specified(asked, *known)
     if bounds is not None:
         _require_within(column, found.kind, bounds)
     return ColumnSchema(
@@ -233,14 +197,14 @@ def _column_schema(
     )
 
 
-def _inferred(column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
+def _inferred(column: Column, summary: Summary, bounds: Limits) -> Recognised:
     if column.storage in ("number", *TIMES):
         require_finite(column)
     found = (cls.recognised(column, summary, bounds) for cls in KINDS_IN_ORDER)
     return next(recognised for recognised in found if recognised is not None)
 
 
-def _specified(asked: str, column: Column, summary: Summary, bounds: Bounds | None) -> Recognised:
+def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> Recognised:
     """The kind that the user gave, unless there are too few values to show it."""
     label, _, order = asked.partition(":")
     kind = LABELS[label]
@@ -298,8 +262,5 @@ def _ordered(column: Column, summary: Summary, order: str) -> tuple[Column, Summ
         )
     place = [words.index(word) for word in wanted if word in words]
     categories = replace(column, storage="category", ordered=True)
-    return categories, replace(
-        summary,
-        values=tuple(values[i] for i in place),
-        counts=tuple(summary.counts[i] for i in place),
-    )
+    ordered, counts = tuple(values[i] for i in place), tuple(summary.counts[i] for i in place)
+    return categories, replace(summary, values=ordered, counts=counts)

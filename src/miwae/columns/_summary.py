@@ -27,36 +27,23 @@ class Summary:
     """Facts about the observed cells of a column.
 
     `a.merged(b)` of two parts of a column is the summary of the whole column, however it was cut.
-
-    Attributes:
-        storage: of the column.
-        n_observed: cells that have a value.
-        whole: numbers are stored as integers.
-        all_whole: all numbers are whole, however they are stored.
-        lowest: the smallest number or time; infinite without any.
-        highest: the largest one; minus infinity without any.
-        values: the distinct values in the column's own order, None if more than `MOST_DISTINCT`:
-            numbers, or levels of text and categories.
-        counts: how often each of them occurs.
-        declared: the levels that a column of categories declares, in their order.
-        n_zero: cells that are exactly 0.
-        total: sum of the numbers, where they can be counts.
-        squares: sum of their squares, likewise.
-        step: the coarsest step in seconds that all times are apart from each other; 0 for none.
     """
 
     storage: Storage
-    n_observed: int
-    whole: bool
-    all_whole: bool
-    lowest: float
-    highest: float
+    n_observed: int  # cells that have a value
+    whole: bool  # numbers are stored as integers
+    all_whole: bool  # all numbers are whole, however they are stored
+    lowest: float  # the smallest number or time; infinite without any
+    highest: float  # the largest one; minus infinity without any
+    # The distinct values in the column's own order, None if more than `MOST_DISTINCT`:
+    # numbers, or levels of text and categories.
     values: tuple[Any, ...] | None
-    counts: tuple[int, ...]
-    declared: tuple[Any, ...]
-    n_zero: int
-    total: int
-    squares: int
+    counts: tuple[int, ...]  # how often each of them occurs
+    declared: tuple[Any, ...]  # the levels that a column of categories declares, in their order
+    n_zero: int  # cells that are exactly 0
+    total: int  # sum of the numbers, where they can be counts
+    squares: int  # sum of their squares, likewise
+    # The coarsest step in seconds that all times are apart from each other; 0 for none.
     step: float
 
     @property

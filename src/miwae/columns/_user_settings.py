@@ -11,16 +11,7 @@ from miwae.errors import SettingsError
 
 
 def by_position(names: list[str], settings: Mapping[Any, Any] | None, what: str) -> dict[int, Any]:
-    """Settings of columns by name or position, as settings by position.
-
-    Args:
-        names: of all columns.
-        settings: what the user gave; a number is a position only if it is no name.
-        what: the name of the setting, for messages.
-
-    Raises:
-        SettingsError: a column that does not exist, or is named twice.
-    """
+    """Settings by name or position, as settings by position; a name comes before a position."""
     if settings is not None and not isinstance(settings, Mapping):
         raise SettingsError(f"{what} must be a dictionary by column, not {settings!r}")
     found = {}
@@ -49,15 +40,7 @@ def _some(names: list[str], most: int = 20) -> str:
 
 
 def require_kind(name: str, kind: Any) -> None:
-    """Refuse words that name no kind of column.
-
-    Args:
-        name: of the column, for the message.
-        kind: what the user gave.
-
-    Raises:
-        SettingsError: lists the kinds that there are.
-    """
+    """Refuse words that name no kind of column."""
     if not isinstance(kind, str) or kind.partition(":")[0] not in LABELS:
         raise SettingsError(
             f"column {name!r}: the kind {kind!r} is not one of {', '.join(LABELS)}"
@@ -71,15 +54,7 @@ def require_kind(name: str, kind: Any) -> None:
 
 
 def checked_bounds(name: str, pair: Any) -> Bounds:
-    """A pair of limits as numbers, None for no limit.
-
-    Args:
-        name: of the column, for the message.
-        pair: what the user gave.
-
-    Raises:
-        SettingsError: it is no such pair, or the lower limit is not below the upper one.
-    """
+    """A pair of limits as numbers, None for no limit."""
     try:
         lower, upper = (None if limit is None else float(limit) for limit in pair)
     except (TypeError, ValueError, OverflowError):

@@ -21,34 +21,21 @@ class _Gap(NamedTuple):
 @final
 @dataclass(frozen=True)
 class EncodedTable:
-    """The rows of a table on the scale of the model, and its missing cells.
+    """The rows of a table on the scale of the model, and its missing cells."""
 
-    Attributes:
-        schema: what the columns are taken for.
-        x: the modelled columns.
-        observed: where the model has a value.
-        log_slope: log dy/dx of the changes of scale, summed over the observed cells of a row.
-        gaps: for each column, its missing cells and whether they will be imputed.
-        events: values that the model cannot use, and cells that will stay missing.
-    """
-
-    schema: Schema
-    x: Float[np.ndarray, "N D"]
-    observed: Bool[np.ndarray, "N D"]
+    schema: Schema  # what the columns are taken for
+    x: Float[np.ndarray, "N D"]  # the modelled columns
+    observed: Bool[np.ndarray, "N D"]  # where the model has a value
+    # log dy/dx of the changes of scale, summed over the observed cells of a row.
     log_slope: Float[np.ndarray, " N"]
-    gaps: tuple[_Gap, ...]
-    events: tuple[Event, ...]
+    gaps: tuple[_Gap, ...]  # for each column, its missing cells and whether they will be imputed
+    events: tuple[Event, ...]  # values that the model cannot use, and cells that will stay missing
 
     @classmethod
     def of(
         cls, schema: Schema, columns: Sequence[Column], *, zeros_if_empty: bool = False
     ) -> "EncodedTable":
         """Put the modelled columns on the scale of the model.
-
-        Args:
-            schema: of the columns.
-            columns: as many as the schema has.
-            zeros_if_empty: impute columns of numbers that had no value at all by zeros.
 
         Raises:
             DataError: a column of another type than learned, or with infinite values.
@@ -71,9 +58,8 @@ class EncodedTable:
             known.require_room(column)
             events += known.not_filled(column, zeros_if_empty=zeros_if_empty)
             events += _new_type(known, column)
-            gaps.append(
-                _Gap(column.missing, known.is_imputed(column, zeros_if_empty=zeros_if_empty))
-            )
+            is_imputed = known.is_imputed(column, zeros_if_empty=zeros_if_empty)
+            gaps.append(_Gap(column.missing, is_imputed))
         return cls(schema, x, observed, log_slope, tuple(gaps), tuple(events))
 
     @property
@@ -109,22 +95,15 @@ def _new_type(known: ColumnSchema, column: Column) -> tuple[Event, ...]:
 
 @final
 class ImputedCells(Mapping[int, Cells]):
-    """Imputed cells by position of the column; each column's are computed when asked for.
-
-    Args:
-        table: with the missing cells.
-        rows: that were imputed, in increasing order.
-        values: of their modelled columns, on the scale of the model.
-    """
+    """Imputed cells by position of the column; each column's are computed when asked for."""
 
     def __init__(
         self, table: EncodedTable, rows: Int[np.ndarray, " H"], values: Float[np.ndarray, "H D"]
     ) -> None:
         self._table, self._rows, self._values = table, rows, values
         self._place = {position: j for j, position in enumerate(table.schema.modelled)}
-        self._positions = [
-            i for i, gap in enumerate(table.gaps) if gap.is_imputed and gap.missing.any()
-        ]
+        gaps = enumerate(table.gaps)
+        self._positions = [i for i, gap in gaps if gap.is_imputed and gap.missing.any()]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._positions)

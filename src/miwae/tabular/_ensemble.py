@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
@@ -24,6 +25,9 @@ from miwae.inference import (
 from miwae.model import Autoencoder
 
 T = TypeVar("T")
+Rows: TypeAlias = Float[np.ndarray, "N D"]  # on the scale of the model
+Seen: TypeAlias = Bool[np.ndarray, "N D"]  # True where a cell was observed
+RowCallback: TypeAlias = Callable[[int, int], None]
 
 # Monte Carlo error of an imputation, in standard deviations of its column. Its square adds to the
 # squared error: half a percent of a column's variance.
@@ -41,12 +45,7 @@ def _means_settings(n_samples: int, n_members: int = 1) -> SamplingSettings:
     return SamplingSettings(n_samples=n_samples, tolerance=tolerance, min_ess=20.0)
 
 
-def compile_means(
-    autoencoder: Autoencoder,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
-    n_samples: int,
-) -> None:
+def compile_means(autoencoder: Autoencoder, x: Rows, observed: Seen, n_samples: int) -> None:
     """Prepare `Ensemble.means` for as many incomplete rows as these have."""
     needed = ~observed.all(axis=1)
     if not needed.any():
@@ -62,60 +61,31 @@ def _chunk_size(width: int) -> int:
     return int(np.clip(CHUNK_CELLS // max(width, 1), 256, CHUNK_ROWS))
 
 
+@final
+@dataclass(frozen=True)
 class Ensemble:
     """An ensemble of fitted models, asked for imputations of rows on their own scale.
 
     Each answer covers all rows, is computed in chunks of bounded memory, and does not depend on
     how they are cut.
-
-    Args:
-        autoencoders: the members.
-        scale: the unit of Monte Carlo error for each statistic.
-        n_samples: L, the most latent samples per row and member.
-        key: of all random numbers.
-        callback: called with the number of finished rows and that of all rows.
-        deadline: by `time.monotonic()`; after it rows get as few latent samples as possible.
     """
 
-    def __init__(
-        self,
-        autoencoders: Sequence[Autoencoder],
-        *,
-        scale: Float[np.ndarray, " S"],
-        n_samples: int,
-        key: Key[Array, ""],
-        callback: Callable[[int, int], None] | None = None,
-        deadline: float | None = None,
-    ) -> None:
-        self.autoencoders = tuple(autoencoders)
-        self.scale = scale
-        self.n_samples = n_samples
-        self.key = key
-        self.callback = callback
-        self.deadline = deadline
+    autoencoders: Sequence[Autoencoder]
+    scale: Float[np.ndarray, " S"]  # the unit of Monte Carlo error for each statistic
+    n_samples: int  # L, the most latent samples per row and member
+    key: Key[Array, ""]
+    callback: RowCallback | None = None  # gets the number of finished rows and that of all rows
+    # By `time.monotonic()`; after it rows get as few latent samples as possible.
+    deadline: float | None = None
 
-    def means(
-        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
-    ) -> tuple[Float[np.ndarray, "N D"], RowReport]:
+    def means(self, x: Rows, observed: Seen) -> tuple[Rows, RowReport]:
         """The single imputation of rows, and how their sampling went."""
         observation = self.autoencoders[0].generative.observation
         settings = _means_settings(self.n_samples, len(self.autoencoders))
         out, reports = np.empty(x.shape, dtype=np.float32), []
-        for rows, done in self._chunks(len(x), observation.n_statistics):
-            results = self._of_each(
-                lambda autoencoder, key, report, rows=rows: impute_single(
-                    autoencoder,
-                    x[rows],
-                    observed[rows],
-                    key=key,
-                    settings=settings,
-                    scale=self.scale,
-                    callback=report,
-                    deadline=self.deadline,
-                ),
-                done,
-                len(x),
-            )
+        sampling = {"settings": settings, "scale": self.scale, "deadline": self.deadline}
+        for rows in _chunks(len(x), observation.n_statistics):
+            results = self._of_each(impute_single, x, observed, rows, **sampling)
             if len(results) == 1:
                 out[rows] = results[0].x
             else:
@@ -125,7 +95,7 @@ class Ensemble:
         return out, _stacked(reports)
 
     def draws(
-        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"], n_imputations: int
+        self, x: Rows, observed: Seen, n_imputations: int
     ) -> tuple[Float[np.ndarray, "M N D"], RowReport]:
         """Completed copies, dealt out to the members in turn."""
         settings = SamplingSettings(n_samples=self.n_samples, tolerance=TOLERANCE)
@@ -139,7 +109,7 @@ class Ensemble:
             keys = row_keys(key, x, observed, tell_duplicates_apart=True)
             width = autoencoder.generative.observation.n_statistics + len(own) * x.shape[1]
             parts = []
-            for rows, done in self._chunks(len(x), width):
+            for rows in _chunks(len(x), width):
                 result = impute_multiple(
                     autoencoder,
                     x[rows],
@@ -147,7 +117,7 @@ class Ensemble:
                     n_imputations=len(own),
                     keys=keys[rows],
                     settings=settings,
-                    callback=self._reporting(i * len(x) + done, n_asked, len(x)),
+                    callback=self._reporting(i * len(x) + rows.start, n_asked, len(x)),
                     deadline=self.deadline,
                 )
                 copies[own.start :: own.step, rows] = result.x
@@ -156,10 +126,7 @@ class Ensemble:
         return copies, _combined(reports)
 
     def quantiles(
-        self,
-        x: Float[np.ndarray, "N D"],
-        observed: Bool[np.ndarray, "N D"],
-        levels: tuple[float, ...],
+        self, x: Rows, observed: Seen, levels: tuple[float, ...]
     ) -> Float[np.ndarray, "Q N D"]:
         """Quantiles of each missing cell, of the members' mixture."""
         settings = SamplingSettings(n_samples=self.n_samples, tolerance=None)
@@ -170,65 +137,28 @@ class Ensemble:
         fine = min(fine, max(200, self.n_samples))
         asked = tuple((i + 0.5) / fine for i in range(fine)) if several else levels
         out = np.empty((len(levels), *x.shape), dtype=np.float32)
-        for rows, done in self._chunks(len(x), len(asked) * x.shape[1]):
-            parts = self._of_each(
-                lambda autoencoder, key, report, rows=rows: (
-                    quantiles(
-                        autoencoder,
-                        x[rows],
-                        observed[rows],
-                        levels=asked,
-                        key=key,
-                        settings=settings,
-                        callback=report,
-                        deadline=self.deadline,
-                    ).x
-                ),
-                done,
-                len(x),
-            )
-            pooled = np.concatenate(parts)
+        sampling = {"levels": asked, "settings": settings, "deadline": self.deadline}
+        for rows in _chunks(len(x), len(asked) * x.shape[1]):
+            results = self._of_each(quantiles, x, observed, rows, **sampling)
+            pooled = np.concatenate([result.x for result in results])
             out[:, rows] = (
                 np.quantile(pooled, levels, axis=0, method="hazen") if several else pooled
             )
         return out
 
-    def log_prob(
-        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
-    ) -> Float[np.ndarray, " N"]:
+    def log_prob(self, x: Rows, observed: Seen) -> Float[np.ndarray, " N"]:
         """Estimated log p(x_obs) of each row, of the members' mixture."""
         parts = np.empty((len(self.autoencoders), len(x)))
         width = self.autoencoders[0].generative.observation.n_statistics
-        for rows, done in self._chunks(len(x), width):
-            parts[:, rows] = self._of_each(
-                lambda autoencoder, key, report, rows=rows: (
-                    log_likelihood(
-                        autoencoder,
-                        x[rows],
-                        observed[rows],
-                        key=key,
-                        n_samples=self.n_samples,
-                        callback=report,
-                    ).log_prob
-                ),
-                done,
-                len(x),
-            )
+        for rows in _chunks(len(x), width):
+            results = self._of_each(log_likelihood, x, observed, rows, n_samples=self.n_samples)
+            parts[:, rows] = [result.log_prob for result in results]
         return np.logaddexp.reduce(parts, axis=0) - np.log(len(parts))
 
     def _of_each(
-        self,
-        ask: Callable[[Autoencoder, Key[Array, ""], Callable[[int, int], None]], T],
-        before: int,
-        n_rows: int,
+        self, ask: Callable[..., T], x: Rows, observed: Seen, rows: slice, **options: Any
     ) -> list[T]:
-        """What each member answers, two of them at a time.
-
-        Args:
-            ask: a member, with its key, and a callback for the rows that it has finished.
-            before: rows of earlier chunks.
-            n_rows: in all.
-        """
+        """What each member answers about some of the rows, two members at a time."""
         members = self._members()
         finished = [0] * len(members)
 
@@ -237,27 +167,28 @@ class Ensemble:
                 check()
                 finished[i] = now
                 if self.callback is not None:
-                    self.callback(before + sum(finished) // len(members), n_rows)
+                    self.callback(rows.start + sum(finished) // len(members), len(x))
 
-            return ask(*members[i], report)
+            autoencoder, key = members[i]
+            part = (x[rows], observed[rows])
+            return ask(autoencoder, *part, key=key, callback=report, **options)
 
         return side_by_side([partial(one, i) for i in range(len(members))])
 
     def _members(self) -> list[tuple[Autoencoder, Key[Array, ""]]]:
         return [(a, jax.random.fold_in(self.key, i)) for i, a in enumerate(self.autoencoders)]
 
-    def _chunks(self, n_rows: int, width: int) -> list[tuple[slice, int]]:
-        size = _chunk_size(width)
-        return [(slice(first, first + size), first) for first in range(0, n_rows, size)]
-
-    def _reporting(
-        self, before: int, turns: int, n_rows: int
-    ) -> Callable[[int, int], None] | None:
+    def _reporting(self, before: int, turns: int, n_rows: int) -> RowCallback | None:
         """Reports the finished rows of a chunk, where all rows are gone through several times."""
         if self.callback is None:
             return None
         callback = self.callback
         return lambda now, _: callback((before + now) // turns, n_rows)
+
+
+def _chunks(n_rows: int, width: int) -> list[slice]:
+    size = _chunk_size(width)
+    return [slice(first, first + size) for first in range(0, n_rows, size)]
 
 
 def _combined(reports: Sequence[RowReport]) -> RowReport:

@@ -32,23 +32,11 @@ KIND = "table"
 _KINDS = {cls.__name__: cls for cls in KINDS_IN_ORDER}
 
 # What a header that makes no sense can cause while it is read.
-DAMAGE = (
-    AttributeError,
-    IndexError,
-    KeyError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+DAMAGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 def save_table(path: str | Path, table: FittedTable, extra: dict[str, Any]) -> None:
-    """Write a fitted table.
-
-    Raises:
-        DataError: a category that is neither text nor a number cannot be written.
-    """
+    """Write a fitted table."""
     training = None if table.training is None else dataclasses.asdict(table.training)
     header = {
         "kind": KIND,
@@ -77,11 +65,7 @@ def _kept(state: TrainingState) -> tuple[Any, ...]:
 
 
 def load_table(path: str | Path) -> tuple[FittedTable, dict[str, Any]]:
-    """Read what `save_table` wrote.
-
-    Raises:
-        FileFormatError: not such a file, truncated, inconsistent, or of an unknown version.
-    """
+    """Read what `save_table` wrote."""
     header = load_header(path)
     if header.get("kind") != KIND:
         raise FileFormatError(f"{path} holds a {header.get('kind')}, not a fitted table")
@@ -117,19 +101,13 @@ def _models(
     _require_plausible(path, table.settings, observation, len(histories))
     autoencoder, state = empty_model(observation, table.settings, table.training)
     models, _ = load_tree(path, tuple((autoencoder, _kept(state)) for _ in histories))
-    return tuple(
-        FittedModel(
-            own,
-            eqx.tree_at(
-                lambda s: (s.autoencoder, s.averaged, s.best, *_kept(s)),
-                state,
-                (own, own, own, *kept),
-            ),
-            tuple(TrainingRecord(*record) for record in history),
-            (),
-        )
-        for (own, kept), history in zip(models, histories, strict=True)
-    )
+    fitted = []
+    for (own, kept), history in zip(models, histories, strict=True):
+        parts = lambda s: (s.autoencoder, s.averaged, s.best, *_kept(s))  # noqa: E731
+        restored = eqx.tree_at(parts, state, (own, own, own, *kept))
+        records = tuple(TrainingRecord(*record) for record in history)
+        fitted.append(FittedModel(own, restored, records, ()))
+    return tuple(fitted)
 
 
 def _require_plausible(
@@ -169,11 +147,7 @@ def _kind(fields: dict[str, Any]) -> AbstractKind:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it, strictly: other types and special numbers by name.
-
-    Raises:
-        DataError: for what cannot be written.
-    """
+    """As JSON has it, strictly: other types and special numbers by name."""
     if isinstance(value, np.generic):
         return _plain(value.item())
     if value is None or isinstance(value, bool | str | int):

@@ -23,6 +23,8 @@ from miwae.training import TrainingRecord, TrainingSettings
 
 IMPUTING = 2**30  # folded into the key of a seed; models, whose keys it is split into, are fewer
 
+SILENT = Progressor()
+
 
 class Imputed(NamedTuple):
     """Imputed cells by position of the column, and how the sampling of each row went."""
@@ -37,25 +39,18 @@ class Imputed(NamedTuple):
 class FittedTable:
     """What was learned from a table. Nothing ever changes it: `updated` gives another one.
 
-    Attributes:
-        schema: what the columns are taken for.
-        settings: with which it was learned.
-        models: the members of the ensemble; none where there is nothing to model.
-        training: settings of the training; None where there was none.
-        incomplete: positions of the columns that had missing cells.
-        marks: values that mean "missing" besides the usual ones.
-        events: every automatic decision.
+    A deadline is by `time.monotonic()`: training ends by it, and after it rows get as few latent
+    samples as possible.
     """
 
-    schema: Schema
-    settings: TableSettings
+    schema: Schema  # what the columns are taken for
+    settings: TableSettings  # with which it was learned
+    # The members of the ensemble; none where there is nothing to model.
     models: tuple[FittedModel, ...] = ()
-    training: TrainingSettings | None = None
-    incomplete: tuple[int, ...] = ()
-    marks: tuple[Any, ...] = ()
-    events: tuple[Event, ...] = ()
-
-    # ------------------------------------------------------------------ learning
+    training: TrainingSettings | None = None  # settings of the training; None where there was none
+    incomplete: tuple[int, ...] = ()  # positions of the columns that had missing cells
+    marks: tuple[Any, ...] = ()  # values that mean "missing" besides the usual ones
+    events: tuple[Event, ...] = ()  # every automatic decision
 
     @classmethod
     def fit(
@@ -65,19 +60,11 @@ class FittedTable:
         *,
         marks: tuple[Any, ...] = (),
         deadline: float | None = None,
-        progress: Progressor | None = None,
+        progress: Progressor = SILENT,
     ) -> "FittedTable":
-        """Learn how the columns of a table depend on each other.
-
-        Args:
-            table: read and encoded.
-            settings: how; the defaults suit most tables.
-            marks: values that mean "missing" in the table besides the usual ones.
-            deadline: by `time.monotonic()`, for training to end by; None for no limit.
-            progress: makes the callbacks that training reports to.
-        """
+        """Learn how the columns of a table depend on each other."""
         fresh = cls.start(table, settings or TableSettings(), marks)
-        return fresh._trained(table, fresh.settings, deadline, progress or Progressor())
+        return fresh._trained(table, fresh.settings, deadline, progress)
 
     @classmethod
     def start(
@@ -92,17 +79,11 @@ class FittedTable:
             events=(*(column.event() for column in table.schema.columns), *table.events),
         )
 
-    def updated(self, table: EncodedTable, *, progress: Progressor | None = None) -> "FittedTable":
-        """Go through some more rows once, and learn from them.
-
-        Args:
-            table: rows with the same columns.
-            progress: makes the callbacks that training reports to.
-        """
+    def updated(self, table: EncodedTable, *, progress: Progressor = SILENT) -> "FittedTable":
+        """Go through some more rows once, and learn from them."""
         trainable = table.trainable
         if not trainable.any():
             return self
-        progress = progress or Progressor()
         now = self
         if not self.models:
             first = replace(self.settings, max_steps=1)
@@ -137,14 +118,10 @@ class FittedTable:
         events = _united(events, _of_models(models))
         return replace(self, models=models, training=training, events=events)
 
-    # ------------------------------------------------------------------ answering
-
     def require_columns(self, names: Sequence[str], *, named: bool = True) -> None:
         """Refuse a table with other columns than those that were learned, or in another order.
 
-        Args:
-            names: of the columns of the table.
-            named: whether the columns that were learned had names; if not, only count them.
+        Where those had no names, they are only counted.
 
         Raises:
             DataError: names the columns that are absent, unknown or elsewhere.
@@ -153,54 +130,31 @@ class FittedTable:
         if named and tuple(names) != known:
             absent = [name for name in known if name not in names]
             extra = [name for name in names if name not in known]
-            what = ([f"lacks {', '.join(absent)}"] if absent else []) + (
-                [f"has the unknown {', '.join(extra)}"] if extra else []
-            )
-            raise DataError(
-                "the table "
-                + (" and ".join(what) or "has its columns in another order")
-                + f"; the model was fitted to {', '.join(known)}"
-            )
+            what = [f"lacks {', '.join(absent)}"] if absent else []
+            what += [f"has the unknown {', '.join(extra)}"] if extra else []
+            wrong = " and ".join(what) or "has its columns in another order"
+            raise DataError(f"the table {wrong}; the model was fitted to {', '.join(known)}")
         if len(names) != len(known):
             raise DataError(
                 f"the table has {len(names)} columns, but the model was fitted to {len(known)}"
             )
 
     def encoded(self, columns: Sequence[Column], *, zeros_if_empty: bool = False) -> EncodedTable:
-        """New rows, read as what was learned.
-
-        Args:
-            columns: of the rows.
-            zeros_if_empty: impute columns of numbers that had no value at all by zeros.
-
-        Raises:
-            DataError: a column of another type than learned, or with infinite values.
-        """
+        """New rows, read as what was learned."""
         return EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
 
     def means(
-        self,
-        table: EncodedTable,
-        *,
-        deadline: float | None = None,
-        progress: Progressor | None = None,
+        self, table: EncodedTable, *, deadline: float | None = None, progress: Progressor = SILENT
     ) -> Imputed:
-        """Conditional means of the missing cells, or their most probable categories.
-
-        Args:
-            table: rows to impute.
-            deadline: by `time.monotonic()`; after it rows get as few latent samples as possible.
-            progress: makes the callback that imputation reports to.
-        """
+        """Conditional means of the missing cells, or their most probable categories."""
         rows, x, observed = self._needed(table)
         report = RowReport.empty(table.n_rows)
         if not len(rows):
             return Imputed(ImputedCells(table, rows, x), report, ())
         ensemble = self._ensemble("imputing", deadline, progress)
         values, own = ensemble.means(x, observed)
-        return Imputed(
-            ImputedCells(table, rows, values), _spread(report, rows, own), _of_weights(own)
-        )
+        cells = ImputedCells(table, rows, values)
+        return Imputed(cells, _spread(report, rows, own), _of_weights(own))
 
     def draws(
         self,
@@ -208,19 +162,9 @@ class FittedTable:
         n_imputations: int,
         *,
         deadline: float | None = None,
-        progress: Progressor | None = None,
+        progress: Progressor = SILENT,
     ) -> tuple[list[dict[int, Cells]], tuple[Event, ...]]:
-        """Several draws of the missing cells from their joint conditional distribution.
-
-        Args:
-            table: rows to impute.
-            n_imputations: M.
-            deadline: as for `means`.
-            progress: as for `means`.
-
-        Returns:
-            The cells of each copy by position of the column, and what happened.
-        """
+        """Draws of the missing cells from their joint distribution, and what happened."""
         rows, x, observed = self._needed(table)
         if not len(rows):
             return [dict(ImputedCells(table, rows, x)) for _ in range(n_imputations)], ()
@@ -235,17 +179,11 @@ class FittedTable:
         levels: tuple[float, ...],
         *,
         deadline: float | None = None,
-        progress: Progressor | None = None,
+        progress: Progressor = SILENT,
     ) -> list[ImputedCells]:
         """Quantiles of each missing cell, for each of some levels.
 
         Columns without an order have their most probable value at all levels.
-
-        Args:
-            table: rows to impute.
-            levels: strictly between 0 and 1.
-            deadline: as for `means`.
-            progress: as for `means`.
         """
         rows, x, observed = self._needed(table)
         limits = np.repeat(x[None], len(levels), axis=0)
@@ -259,11 +197,7 @@ class FittedTable:
         return [ImputedCells(table, rows, limit) for limit in limits]
 
     def log_prob(
-        self,
-        table: EncodedTable,
-        *,
-        deadline: float | None = None,
-        progress: Progressor | None = None,
+        self, table: EncodedTable, *, deadline: float | None = None, progress: Progressor = SILENT
     ) -> Float[np.ndarray, " N"]:
         """Estimated log-density of the observed cells of each row, in the units of the table."""
         if not self.models:
@@ -284,37 +218,25 @@ class FittedTable:
         needed = table.needed if self.models else np.zeros(table.n_rows, dtype=bool)
         return np.flatnonzero(needed), table.x[needed], table.observed[needed]
 
-    def _ensemble(
-        self, what: str, deadline: float | None, progress: Progressor | None
-    ) -> Ensemble:
+    def _ensemble(self, what: str, deadline: float | None, progress: Progressor) -> Ensemble:
         return Ensemble(
             [model.autoencoder for model in self.models],
             scale=statistic_scale(self.schema),
             n_samples=self.settings.n_imputation_samples,
             key=jax.random.fold_in(seed_key(self.settings), IMPUTING),
-            callback=(progress or Progressor()).rows(what),
+            callback=progress.rows(what),
             deadline=deadline,
         )
 
-    # ------------------------------------------------------------------ files
-
     def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
-        """Write everything that `load` needs to one file (safetensors; nothing in it is code).
-
-        Args:
-            path: the file.
-            extra: what the caller wants back from `load`: text, numbers, lists, dictionaries.
-        """
+        """Write what `load` needs to one file (safetensors, no code); `load` returns `extra`."""
         from miwae.tabular._file import save_table
 
         save_table(path, self, extra or {})
 
     @classmethod
     def load(cls, path: str | Path) -> tuple["FittedTable", dict[str, Any]]:
-        """Read what `save` wrote; it imputes bit for bit as it did.
-
-        Returns:
-            The table, and what `save` got besides it.
+        """Read what `save` wrote, and its `extra`; it imputes bit for bit as it did.
 
         Raises:
             FileFormatError: not such a file, truncated, or of a version that is not known.

@@ -5,12 +5,12 @@ import dataclasses
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Key
 
 from miwae._progress import Progressor
 from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
@@ -21,7 +21,7 @@ from miwae.model import (
     linear_autoencoder,
     linear_core,
 )
-from miwae.tabular._ensemble import compile_means
+from miwae.tabular._ensemble import Rows, Seen, compile_means
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
 from miwae.tabular._settings import TableSettings, remaining
 from miwae.training import (
@@ -33,6 +33,8 @@ from miwae.training import (
     fit_stream,
     initial_state,
 )
+
+TrainingCallback: TypeAlias = Callable[[TrainingProgress], None]
 
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100
@@ -61,24 +63,14 @@ def seed_key(settings: TableSettings) -> Key[Array, ""]:
 
 def fit_ensemble(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     table_settings: TableSettings,
     settings: TrainingSettings,
     deadline: float | None,
     progress: Progressor,
 ) -> tuple[FittedModel, ...]:
-    """Fit the members of an ensemble, two at a time; imputation is compiled beside them.
-
-    Args:
-        observation: the observation model.
-        x: rows on the scale of the model.
-        observed: True where a cell was seen; each row and column has such a cell.
-        table_settings: how many models, of what size, from which seed.
-        settings: of the training.
-        deadline: by `time.monotonic()`, for training to end by; None for no limit.
-        progress: makes the callbacks that training reports to.
-    """
+    """Fit the members of an ensemble, two at a time; imputation is compiled beside them."""
     n_models = table_settings.n_models
     keys = jax.random.split(seed_key(table_settings), n_models)
 
@@ -97,22 +89,15 @@ def fit_ensemble(
             copies_of=rows,
         )
 
-    warm_up = partial(
-        compile_imputation,
-        observation,
-        x,
-        observed,
-        table_settings=table_settings,
-        settings=_within(settings, remaining(deadline)),
-    )
+    in_time = _within(settings, remaining(deadline))
+    shared = {"table_settings": table_settings, "settings": in_time}
+    warm_up = partial(compile_imputation, observation, x, observed, **shared)
     together = one_thread_each() if n_models > 1 else contextlib.nullcontext()
     with together, meanwhile(warm_up):
         return tuple(side_by_side([partial(member, i) for i in range(n_models)]))
 
 
-def _rows_of(
-    member: int, observed: Bool[np.ndarray, "N D"], settings: TableSettings
-) -> np.ndarray:
+def _rows_of(member: int, observed: Seen, settings: TableSettings) -> np.ndarray:
     """The rows that a model is fitted to: all, or a bootstrap sample of its own."""
     n_rows = len(observed)
     if not settings.bootstrap:
@@ -129,9 +114,7 @@ def _within(settings: TrainingSettings, seconds: float | None) -> TrainingSettin
     return settings if seconds is None else dataclasses.replace(settings, max_seconds=seconds)
 
 
-def _checked(
-    check: Callable[[], None], callback: Callable[[TrainingProgress], None] | None
-) -> Callable[[TrainingProgress], None]:
+def _checked(check: Callable[[], None], callback: TrainingCallback | None) -> TrainingCallback:
     """Look whether to go on each time that training reports."""
 
     def called(progress: TrainingProgress) -> None:
@@ -144,71 +127,50 @@ def _checked(
 
 def fit_model(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     *,
     table_settings: TableSettings,
     settings: TrainingSettings,
     key: Key[Array, ""],
-    callback: Callable[[TrainingProgress], None] | None = None,
+    callback: TrainingCallback | None = None,
     copies_of: np.ndarray | None = None,
 ) -> FittedModel:
     """Fit the linear core, then the deep model that starts from it.
 
-    Args:
-        observation: the observation model.
-        x: rows on the scale of the model.
-        observed: True where a cell was seen; each row and column has such a cell.
-        table_settings: the sizes of the networks.
-        settings: of the training.
-        key: for initial weights, held-out cells, minibatches and latent samples.
-        callback: called with the progress of training.
-        copies_of: for each row of a bootstrap sample, which row it is a copy of: copies have the
-            same cells held out, or the others would give them away.
+    Each row and column has an observed cell. `copies_of` says for each row of a bootstrap sample
+    which row it is a copy of: copies have the same cells held out, or the others would give them
+    away.
     """
     deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     key_core, key_weights, key_fit = jax.random.split(key, 3)
     rows = _core_rows(observed, key_core)
-    core = linear_core(
-        observation,
-        x[rows],
-        observed[rows],
-        n_latent=table_settings.n_latent,
-        noise_floor=LOWEST_FLOOR**2,
-    )
+    n_latent, floor = table_settings.n_latent, LOWEST_FLOOR**2
+    core = linear_core(observation, x[rows], observed[rows], n_latent=n_latent, noise_floor=floor)
     observation = with_floors(observation, core)
     autoencoder = _assembled(observation, core, table_settings, key_weights)
     settings = dataclasses.replace(settings, max_seconds=remaining(deadline))
     why = _why_linear(observed, settings)
     if why is not None:
         return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
-    fitted = fit(
-        autoencoder,
-        x,
-        observed,
-        settings=settings,
-        key=key_fit,
-        callback=callback,
-        copies_of=copies_of,
-    )
+    run = {"settings": settings, "key": key_fit, "callback": callback, "copies_of": copies_of}
+    fitted = fit(autoencoder, x, observed, **run)
     state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
     return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
 
 
-def _why_linear(observed: Bool[np.ndarray, "N D"], settings: TrainingSettings) -> str | None:
+def _why_linear(observed: Seen, settings: TrainingSettings) -> str | None:
     """A reason not to train beyond the linear core, if there is one."""
     n_cells = int(observed.sum())
     if n_cells < FEWEST_CELLS:
         return f"only {n_cells} cells are observed: the model stays linear"
     if settings.max_seconds is not None and settings.max_seconds < COMPILATION:
-        return (
-            f"the time left ({settings.max_seconds:.1f} s) would go into compilation: the model "
-            "stays linear"
-        )
+        left = f"the time left ({settings.max_seconds:.1f} s)"
+        return f"{left} would go into compilation: the model stays linear"
     return None
 
 
-def _core_rows(observed: Bool[np.ndarray, "N D"], key: Key[Array, ""]) -> np.ndarray:
+def _core_rows(observed: Seen, key: Key[Array, ""]) -> np.ndarray:
     """Some of many rows, with each column observed at least once."""
     n_rows = len(observed)
     if n_rows <= CORE_ROWS:
@@ -225,19 +187,14 @@ def _assembled(
     table_settings: TableSettings,
     key: Key[Array, ""],
 ) -> Autoencoder:
-    return linear_autoencoder(
-        observation,
-        core,
-        n_hidden=table_settings.n_hidden,
-        n_layers=table_settings.n_layers,
-        key=key,
-    )
+    n_hidden, n_layers = table_settings.n_hidden, table_settings.n_layers
+    return linear_autoencoder(observation, core, n_hidden=n_hidden, n_layers=n_layers, key=key)
 
 
 def compile_imputation(
     observation: AbstractObservation,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     *,
     table_settings: TableSettings,
     settings: TrainingSettings,
@@ -245,13 +202,6 @@ def compile_imputation(
     """Compile what imputing these rows will need; it can run while the models are fitted.
 
     Nothing is compiled where `fit_model` does not train either: that is over sooner.
-
-    Args:
-        observation: the observation model.
-        x: rows on the scale of the model.
-        observed: True where a cell was seen.
-        table_settings: the sizes of the networks.
-        settings: of the training.
     """
     if _why_linear(observed, settings) is None:
         autoencoder = _empty_autoencoder(observation, table_settings)
@@ -270,12 +220,8 @@ def _empty_autoencoder(
     observation: AbstractObservation, table_settings: TableSettings
 ) -> Autoencoder:
     n_inputs, n_latent = observation.n_inputs, table_settings.n_latent
-    core = FactorAnalysis(
-        *(
-            jax.numpy.asarray(a, dtype=jax.numpy.float32)
-            for a in (np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs))
-        )
-    )
+    arrays = np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs)
+    core = FactorAnalysis(*(jax.numpy.asarray(a, dtype=jax.numpy.float32) for a in arrays))
     return _assembled(observation, core, table_settings, jax.random.key(0))
 
 
@@ -295,20 +241,16 @@ def stream_state(
 
 def update_model(
     model: FittedModel,
-    x: Float[np.ndarray, "N D"],
-    observed: Bool[np.ndarray, "N D"],
+    x: Rows,
+    observed: Seen,
     *,
     settings: TrainingSettings,
-    callback: Callable[[TrainingProgress], None] | None = None,
+    callback: TrainingCallback | None = None,
 ) -> FittedModel:
     """Go through some more rows once; the weights are the last ones, which a file holds too."""
     settings = dataclasses.replace(
         settings, schedule="constant", averaging=0.0, learning_rate=TrainingSettings.learning_rate
     )
     fitted = fit_stream(model.state, [(x, observed)], settings=settings, callback=callback)
-    return FittedModel(
-        fitted.autoencoder,
-        fitted.state,
-        (*model.history, *fitted.history),
-        (*model.events, *fitted.events),
-    )
+    history, events = (*model.history, *fitted.history), (*model.events, *fitted.events)
+    return FittedModel(fitted.autoencoder, fitted.state, history, events)

@@ -32,35 +32,21 @@ AVERAGING = 0.995
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """How a table is learned and imputed, whatever its columns are.
+    """How a table is learned and imputed, whatever its columns are."""
 
-    Attributes:
-        n_latent: dimension of the latent variable of a row.
-        n_hidden: units per hidden layer.
-        n_layers: hidden layers of encoder and decoder.
-        batch_size: rows per training step; None for as many as suit the table.
-        n_samples: K, latent samples per row in training.
-        n_imputation_samples: L, latent samples per row in imputation, at most.
-        max_steps: training steps, at most; None for as many as the table is worth.
-        early_stopping: hold a few observed cells out and stop when they are predicted no better.
-        objective: "miwae", or "mvae" for the looser bound.
-        n_models: how many models are fitted and averaged.
-        bootstrap: fit each model to a bootstrap sample of the rows.
-        seed: of all random numbers.
-    """
-
-    n_latent: int = 10
-    n_hidden: int = 128
-    n_layers: int = 3
-    batch_size: int | None = None
-    n_samples: int = 5
-    n_imputation_samples: int = 2_000
-    max_steps: int | None = None
+    n_latent: int = 10  # dimension of the latent variable of a row
+    n_hidden: int = 128  # units per hidden layer
+    n_layers: int = 3  # hidden layers of encoder and decoder
+    batch_size: int | None = None  # rows per training step; None for as many as suit the table
+    n_samples: int = 5  # K, latent samples per row in training
+    n_imputation_samples: int = 2_000  # L, latent samples per row in imputation, at most
+    max_steps: int | None = None  # training steps, at most; None for as many as the table is worth
+    # Hold a few observed cells out and stop when they are predicted no better.
     early_stopping: bool = True
-    objective: str = "miwae"
-    n_models: int = 2
-    bootstrap: bool = False
-    seed: int = 0
+    objective: str = "miwae"  # "miwae", or "mvae" for the looser bound
+    n_models: int = 2  # how many models are fitted and averaged
+    bootstrap: bool = False  # fit each model to a bootstrap sample of the rows
+    seed: int = 0  # of all random numbers
 
     def __post_init__(self) -> None:
         require_at_least(

@@ -16,38 +16,33 @@ from miwae.events import Event
 
 # (lower, upper), None for no limit, as the user gave them.
 Bounds: TypeAlias = tuple[float | None, float | None]
+Limits: TypeAlias = Bounds | None  # None where the user gave none
 
 
 class Family(NamedTuple):
-    """The observation model of a column, by name; columns of one name are modelled together.
+    """The observation model of a column, by name; columns of one name are modelled together."""
 
-    Attributes:
-        name: "student_t", "stretched_normal", "bernoulli", "count", "points", "categorical" or
-            "ordinal".
-        size: how many values the column can take, where they are few.
-        parameters: what else the observation model has to know of the column.
-    """
-
+    # "student_t", "stretched_normal", "bernoulli", "count", "points", "categorical" or
+    # "ordinal".
     name: str
-    size: int = 1
-    parameters: tuple[Any, ...] = ()
+    size: int = 1  # how many values the column can take, where they are few
+    parameters: tuple[Any, ...] = ()  # what else the observation model has to know of the column
 
 
 class Encoding(NamedTuple):
-    """A column as the model sees it.
+    """A column as the model sees it."""
 
-    Attributes:
-        values: on the scale of the model; they mean nothing where `seen` is False.
-        seen: where the model has a value.
-        log_slope: log dy/dx of the change of scale, one per seen cell; None where values have
-            probabilities.
-        events: values that the model cannot use as they are.
-    """
-
+    # On the scale of the model; they mean nothing where `seen` is False.
     values: Float[np.ndarray, " N"]
-    seen: Bool[np.ndarray, " N"]
+    seen: Bool[np.ndarray, " N"]  # where the model has a value
+    # log dy/dx of the change of scale, one per seen cell; None where values have probabilities.
     log_slope: Float[np.ndarray, " H"] | None = None
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = ()  # values that the model cannot use as they are
+
+    @classmethod
+    def nothing(cls, n_rows: int) -> "Encoding":
+        """A column of which the model sees nothing."""
+        return cls(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
 
 
 class Recognised(NamedTuple):
@@ -69,34 +64,24 @@ class AbstractKind(abc.ABC):
     modelled: ClassVar[bool] = True  # whether the model knows columns of this kind
     label: str  # the word for users: "positive", "ordinal", ...
     levels: tuple[Any, ...] = ()  # the values that cells can have, where these are levels
+    lower: float | None = None  # no imputed number is below; None for no limit
+    upper: float | None = None  # no imputed number is above; None for no limit
 
     @classmethod
     @abc.abstractmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
-        """The kind of a column that looks like this one, None if it does not.
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
+        """The kind of a column (or a sample of its rows) that looks like this one, None if not.
 
         Kinds are asked in the order of `KINDS_IN_ORDER`, each knowing that those before declined.
-
-        Args:
-            column: the column, or a sample of its rows.
-            summary: of all its rows.
-            bounds: that the user gave; None if none.
+        The summary is of all rows.
         """
 
     @classmethod
     @abc.abstractmethod
     def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
+        cls, label: str, column: Column, summary: Summary, bounds: Limits
     ) -> "AbstractKind":
-        """The kind of a column that the user says is of it.
-
-        Args:
-            label: the word that the user gave.
-            column: the column, or a sample of its rows.
-            summary: of all its rows.
-            bounds: that the user gave; None if none.
+        """The kind of a column that the user says is of it, by this label.
 
         Raises:
             DataError: the observed cells contradict it; names one that does.
@@ -136,35 +121,32 @@ class AbstractKind(abc.ABC):
     @property
     def limits(self) -> tuple[float, float]:
         """What no imputed number may be below and above."""
-        return -np.inf, np.inf
+        lower = -np.inf if self.lower is None else self.lower
+        return lower, np.inf if self.upper is None else self.upper
 
     def interval(
         self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
     ) -> Float[np.ndarray, "Q N"]:
-        """The ends of intervals, on the scale of the model.
-
-        Args:
-            limits: quantiles of the cells.
-            point: their single imputation.
-        """
+        """The ends of intervals from quantiles of the cells and their single imputation."""
         return limits
 
 
-def scale_family(scale: Scale) -> Family:
-    """Student-t, or a normal distribution on a stretched scale."""
-    if scale.shape == "identity":
-        return Family("student_t")
-    return Family("stretched_normal", parameters=scale.stretch())
+class AbstractScaled(AbstractKind):
+    """A kind that is modelled on a scale on which it looks normal."""
 
+    scale: Scale  # to the scale of the model
 
-def scale_remark(scale: Scale) -> str:
-    """Which scale, if it is not the column's own."""
-    return "" if scale.shape == "identity" else f"modelled on {scale.words} scale"
+    @property
+    def family(self) -> Family:
+        """Student-t, or a normal distribution on a stretched scale."""
+        if self.scale.shape == "identity":
+            return Family("student_t")
+        return Family("stretched_normal", parameters=self.scale.stretch())
 
-
-def open_limits(lower: float | None, upper: float | None) -> tuple[float, float]:
-    """Limits as numbers, infinite where there is none."""
-    return -np.inf if lower is None else lower, np.inf if upper is None else upper
+    @property
+    def remark(self) -> str:
+        own = self.scale.shape == "identity"
+        return "" if own else f"modelled on {self.scale.words} scale"
 
 
 def cell_text(column: Column, row: int) -> str:
@@ -176,11 +158,7 @@ def cell_text(column: Column, row: int) -> str:
 
 
 def require_finite(column: Column) -> None:
-    """Refuse infinite numbers.
-
-    Raises:
-        DataError: names the column, the row and the value.
-    """
+    """Refuse infinite numbers."""
     infinite = ~column.missing & ~np.isfinite(column.values)
     if infinite.any():
         row = int(np.flatnonzero(infinite)[0])
@@ -196,23 +174,14 @@ def not_usable(
     what: str,
     then: str = "treated as missing by the model",
 ) -> tuple[Event, ...]:
-    """An event about values that the model cannot use as they are; nothing if there are none.
-
-    Args:
-        column: that they are in.
-        where: True for such cells, which are all observed.
-        what: is wrong with them.
-        then: what becomes of them.
-    """
+    """An event about observed cells that the model cannot use as they are, if there are any."""
     count = int(np.count_nonzero(where))
     if not count:
         return ()
     value = cell_text(column, int(np.flatnonzero(where)[0]))
     cells = "cell" if count == 1 else "cells"
-    text = (
-        f"column {column.name!r}: the value {value} {what} ({count} such {cells}): kept in the "
-        f"table, {then}"
-    )
+    wrong = f"the value {value} {what} ({count} such {cells})"
+    text = f"column {column.name!r}: {wrong}: kept in the table, {then}"
     return (Event("value", column.name, count, text),)
 
 
@@ -221,3 +190,14 @@ def level_array(levels: Sequence[Any]) -> np.ndarray:
     if all(isinstance(level, float) for level in levels):
         return np.array(levels, dtype=np.float64)
     return np.fromiter(levels, object, len(levels))
+
+
+def refuse(
+    column: Column, label: str, why: str, offending: Bool[np.ndarray, " N"] | None = None
+) -> DataError:
+    """What to raise for a column that cannot be of a kind; shows the first offending cell."""
+    where = ""
+    if offending is not None and (offending & ~column.missing).any():
+        row = int(np.flatnonzero(offending & ~column.missing)[0])
+        where = f" (row {row}: {cell_text(column, row)})"
+    return DataError(f"column {column.name!r} cannot be {label}: {why}{where}")

@@ -12,16 +12,16 @@ from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import storage_of
 from miwae.columns.kinds._base import (
     AbstractKind,
-    Bounds,
     Encoding,
     Family,
+    Limits,
     Recognised,
     level_array,
     not_usable,
+    refuse,
     require_finite,
 )
 from miwae.columns.kinds._number import short
-from miwae.columns.kinds._refusal import refuse
 
 # Two whole numbers in fewer cells than this are two numbers, not a choice of two.
 FEWEST_BINARY = 5
@@ -30,20 +30,13 @@ FEWEST_BINARY = 5
 @final
 @dataclass(frozen=True, kw_only=True)
 class Coded(AbstractKind):
-    """One of several levels, which the model knows by their place.
+    """One of several levels, which the model knows by their place."""
 
-    Attributes:
-        label: "binary", "categorical" or "ordinal".
-        levels: that occur, in the column's own order.
-    """
-
-    label: str
-    levels: tuple[Any, ...]
+    label: str  # "binary", "categorical" or "ordinal"
+    levels: tuple[Any, ...]  # that occur, in the column's own order
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """Booleans, text and categories that repeat, two whole numbers."""
         values = summary.values or ()
         if column.storage == "boolean":
@@ -63,7 +56,7 @@ class Coded(AbstractKind):
         return Recognised(cls(label="categorical", levels=values), reason)
 
     @classmethod
-    def _recognised_numbers(cls, summary: Summary, bounds: Bounds | None) -> Recognised | None:
+    def _recognised_numbers(cls, summary: Summary, bounds: Limits) -> Recognised | None:
         """Two values of many are a choice, two of a few are two numbers."""
         whole = summary.is_whole
         if not whole or summary.values is None or len(summary.values) != 2:
@@ -76,9 +69,7 @@ class Coded(AbstractKind):
         return Recognised(kind, f"two values, {low} and {high}")
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> "Coded":
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Coded":
         """Any values of which there are not too many; text needs an order to be ordinal."""
         if summary.values is None:
             raise refuse(column, label, f"it has more than {MOST_DISTINCT} distinct values")
@@ -95,20 +86,17 @@ class Coded(AbstractKind):
         return is_text or any(map(_is_number, self.levels))
 
     def encoded(self, column: Column) -> Encoding:
-        """The place of each value among the levels."""
         codes = self._codes(column)
         new = ~column.missing & (codes < 0)
         events = not_usable(column, new, "was not seen in fitting")
         return Encoding(codes, ~column.missing & ~new, None, events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
-        """The level at the nearest place."""
         codes = np.clip(np.rint(y), 0, len(self.levels) - 1).astype(int)
         return level_array(self.levels)[codes]
 
     @property
     def family(self) -> Family:
-        """Bernoulli, categorical or ordinal."""
         name = "bernoulli" if self.label == "binary" else self.label
         return Family(name, size=len(self.levels))
 

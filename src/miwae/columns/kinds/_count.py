@@ -13,11 +13,12 @@ from miwae.columns.kinds._base import (
     Bounds,
     Encoding,
     Family,
+    Limits,
     Recognised,
     not_usable,
+    refuse,
 )
 from miwae.columns.kinds._number import decoded_number, short, usable
-from miwae.columns.kinds._refusal import refuse
 
 # A column of counts, rather than of whole numbers, has at least this share of zeros.
 ZEROS = 0.05
@@ -26,25 +27,16 @@ ZEROS = 0.05
 @final
 @dataclass(frozen=True, kw_only=True)
 class Count(AbstractKind):
-    """The number of events, which the model sees as it is.
-
-    Attributes:
-        spread: standard deviation, at least 1.
-        lower: no imputed value is below.
-        upper: no imputed value is above; None for no limit.
-        bounds: what the user gave as such.
-    """
+    """The number of events, which the model sees as it is."""
 
     label: ClassVar[str] = "count"
-    spread: float
-    lower: float = 0.0
-    upper: float | None = None
-    bounds: Bounds = (None, None)
+    spread: float  # standard deviation, at least 1
+    lower: float = 0.0  # no imputed value is below
+    upper: float | None = None  # no imputed value is above; None for no limit
+    bounds: Bounds = (None, None)  # what the user gave as such
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """Zeros, and a variance that is larger than the mean."""
         whole = column.storage == "number" and summary.is_whole
         if not whole or bounds is not None or not _look_like_counts(summary):
@@ -54,9 +46,7 @@ class Count(AbstractKind):
         return Recognised(cls._learned(column, None), reason)
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> "Count":
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Count":
         """Whole numbers from zero on that single precision can count."""
         x = column.values
         if column.storage in ("text", "category"):
@@ -71,7 +61,7 @@ class Count(AbstractKind):
         return cls._learned(column, bounds)
 
     @classmethod
-    def _learned(cls, column: Column, bounds: Bounds | None) -> "Count":
+    def _learned(cls, column: Column, bounds: Limits) -> "Count":
         lower, upper = bounds or (None, None)
         return cls(
             # Sorted, so that the order of rows does not change the rounding of sums.
@@ -82,7 +72,6 @@ class Count(AbstractKind):
         )
 
     def encoded(self, column: Column) -> Encoding:
-        """The counts themselves."""
         present, events = usable(column, self.bounds)
         x = column.values
         wrong = present & ~((x >= 0) & (x == np.rint(x)))
@@ -92,23 +81,15 @@ class Count(AbstractKind):
         return Encoding(x, present & ~wrong & ~large, None, events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
-        """The nearest whole number within the limits."""
         return decoded_number(y, self.limits, whole=True)
 
     @property
     def family(self) -> Family:
-        """Negative binomial."""
         return Family("count")
 
     @property
     def unit(self) -> float:
-        """A standard deviation."""
         return self.spread
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """From zero on, unless the user says otherwise."""
-        return self.lower, np.inf if self.upper is None else self.upper
 
 
 def _look_like_counts(summary: Summary) -> bool:

@@ -10,18 +10,8 @@ from jaxtyping import Float
 from miwae.columns._column import TIMES, Column
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
-from miwae.columns.kinds._base import (
-    AbstractKind,
-    Bounds,
-    Encoding,
-    Family,
-    Recognised,
-    open_limits,
-    scale_family,
-    scale_remark,
-)
+from miwae.columns.kinds._base import AbstractScaled, Encoding, Limits, Recognised, refuse
 from miwae.columns.kinds._number import on_scale, usable
-from miwae.columns.kinds._refusal import refuse
 
 # Times of day end before this.
 DAY = 86_400.0
@@ -32,39 +22,26 @@ MICROSECOND = 1e-6
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Instant(AbstractKind):
-    """A time, modelled like a number of seconds and imputed as coarse as the observed ones.
-
-    Attributes:
-        scale: to the scale of the model.
-        step: imputed times are multiples of so many seconds; 0 for no rounding.
-        phase: seconds that all of them are beyond such a multiple, as midnight is in most zones.
-        lower: no imputed time is before; None for no limit.
-        upper: no imputed time is after; None for no limit.
-    """
+class Instant(AbstractScaled):
+    """A time, modelled like a number of seconds and imputed as coarse as the observed ones."""
 
     label: ClassVar[str] = "datetime"
-    scale: Scale
-    step: float = 0.0
+    scale: Scale  # to the scale of the model
+    step: float = 0.0  # imputed times are multiples of so many seconds; 0 for no rounding
+    # Seconds that all of them are beyond such a multiple, as midnight is in most zones.
     phase: float = 0.0
-    lower: float | None = None
-    upper: float | None = None
+    lower: float | None = None  # no imputed time is before; None for no limit
+    upper: float | None = None  # no imputed time is after; None for no limit
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
-        """Whatever is stored as times."""
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         if column.storage not in TIMES:
             return None
         what = "times" if column.storage == "time" else TIMES[column.storage]
         return Recognised(cls._learned(column, summary), f"stored as {what}")
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> "Instant":
-        """Whatever is stored as times."""
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Instant":
         if column.storage not in TIMES:
             raise refuse(column, label, "it does not hold times", ~column.missing)
         return cls._learned(column, summary)
@@ -86,32 +63,15 @@ class Instant(AbstractKind):
         )
 
     def encoded(self, column: Column) -> Encoding:
-        """Standardised seconds."""
         present, events = usable(column, (None, None))
         x = column.values[present]
         return Encoding(on_scale(self.scale, x, present), present, self.scale.log_slope(x), events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
-        """Seconds, rounded to the step of the column."""
         x = self.scale.inverse(y)
         if self.step:
             x = np.rint((x - self.phase) / self.step) * self.step + self.phase
         return np.clip(x, *self.limits)
-
-    @property
-    def family(self) -> Family:
-        """Student-t, or a normal distribution on a stretched scale."""
-        return scale_family(self.scale)
-
-    @property
-    def remark(self) -> str:
-        """The scale."""
-        return scale_remark(self.scale)
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The day of times of day; zero for durations that are not negative."""
-        return open_limits(self.lower, self.upper)
 
 
 def _last_of_day(step: float, phase: float) -> float:

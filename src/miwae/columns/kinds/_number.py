@@ -11,18 +11,15 @@ from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
 from miwae.columns._values import MOST_WHOLE, value_text
 from miwae.columns.kinds._base import (
-    AbstractKind,
+    AbstractScaled,
     Bounds,
     Encoding,
-    Family,
+    Limits,
     Recognised,
     not_usable,
-    open_limits,
+    refuse,
     require_finite,
-    scale_family,
-    scale_remark,
 )
-from miwae.columns.kinds._refusal import refuse
 
 # Where numbers from exactly 0 on end exactly here, no number can be above.
 NATURAL_BOUNDS = {1.0: "shares", 100.0: "percentages"}
@@ -36,37 +33,25 @@ FARTHEST = 1e9
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Number(AbstractKind):
-    """A number, modelled by a Student-t distribution on a scale on which it looks normal.
+class Number(AbstractScaled):
+    """A number, modelled by a Student-t distribution on a scale on which it looks normal."""
 
-    Attributes:
-        label: "continuous", "positive", "bounded" or "integer".
-        scale: to the scale of the model.
-        whole: imputed values are whole numbers.
-        lower: no imputed value is below; None for no limit.
-        upper: no imputed value is above; None for no limit.
-        bounds: what the user gave as such; observed values beyond are not used.
-    """
-
-    label: str
-    scale: Scale
-    whole: bool = False
-    lower: float | None = None
-    upper: float | None = None
+    label: str  # "continuous", "positive", "bounded" or "integer"
+    scale: Scale  # to the scale of the model
+    whole: bool = False  # imputed values are whole numbers
+    lower: float | None = None  # no imputed value is below; None for no limit
+    upper: float | None = None  # no imputed value is above; None for no limit
+    # What the user gave as such; observed values beyond are not used.
     bounds: Bounds = (None, None)
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """Whatever is stored as numbers and is nothing more special."""
         label, reason = number_label(summary, bounds)
         return Recognised(cls._learned(label, column, summary, bounds), reason)
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> "Number":
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Number":
         """Numbers and booleans, if the label says nothing that an observed cell contradicts."""
         x = column.values
         if column.storage in ("text", "category"):
@@ -78,9 +63,7 @@ class Number(AbstractKind):
         return cls._learned(label, column, summary, bounds)
 
     @classmethod
-    def _learned(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> "Number":
+    def _learned(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Number":
         lower, upper = number_limits(label, summary, bounds)
         return cls(
             label=label,
@@ -92,7 +75,6 @@ class Number(AbstractKind):
         )
 
     def encoded(self, column: Column) -> Encoding:
-        """Standardised, on the scale that was chosen."""
         present, events = usable(column, self.bounds)
         if self.scale.shape == "log":
             below = present & (column.values <= 0)
@@ -102,26 +84,10 @@ class Number(AbstractKind):
         return Encoding(on_scale(self.scale, x, present), present, self.scale.log_slope(x), events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
-        """Back on the user's scale, whole if the column is, within its limits."""
         return decoded_number(self.scale.inverse(y), self.limits, whole=self.whole)
 
-    @property
-    def family(self) -> Family:
-        """Student-t, or a normal distribution on a stretched scale."""
-        return scale_family(self.scale)
 
-    @property
-    def remark(self) -> str:
-        """The scale."""
-        return scale_remark(self.scale)
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Those that were learned or given."""
-        return open_limits(self.lower, self.upper)
-
-
-def number_label(summary: Summary, bounds: Bounds | None) -> tuple[str, str]:
+def number_label(summary: Summary, bounds: Limits) -> tuple[str, str]:
     """Which of the four sorts of numbers it is, and why."""
     lowest, highest = short(summary.lowest), short(summary.highest)
     if summary.is_whole:
@@ -139,7 +105,7 @@ def number_label(summary: Summary, bounds: Bounds | None) -> tuple[str, str]:
     return "continuous", f"numbers from {lowest} to {highest}"
 
 
-def number_limits(label: str, summary: Summary, bounds: Bounds | None) -> Bounds:
+def number_limits(label: str, summary: Summary, bounds: Limits) -> Bounds:
     """What imputed values have to respect."""
     lower, upper = bounds or (None, None)
     low, high = summary.lowest, summary.highest

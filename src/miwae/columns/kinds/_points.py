@@ -1,7 +1,7 @@
 """Numbers that take few values, each of them often: modelled by the shares of the values."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import NoReturn, final
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -11,12 +11,11 @@ from miwae.columns._scales import Scale, standardisation
 from miwae.columns._summary import Summary
 from miwae.columns.kinds._base import (
     AbstractKind,
-    Bounds,
     Encoding,
     Family,
+    Limits,
     Recognised,
     not_usable,
-    open_limits,
 )
 from miwae.columns.kinds._number import (
     OFTEN,
@@ -41,30 +40,18 @@ ROUNDING = 1e-6
 @final
 @dataclass(frozen=True, kw_only=True)
 class Points(AbstractKind):
-    """A number that takes few values (1 to 5, stars in halves).
+    """A number that takes few values (1 to 5, stars in halves)."""
 
-    Attributes:
-        label: "continuous", "positive", "bounded" or "integer".
-        scale: to the scale of the model: standardisation.
-        values: that occur, in increasing order.
-        shares: of the observed cells that have each of them.
-        whole: imputed values are whole numbers.
-        lower: no imputed value is below; None for no limit.
-        upper: no imputed value is above; None for no limit.
-    """
-
-    label: str
-    scale: Scale
-    values: tuple[float, ...]
-    shares: tuple[float, ...]
-    whole: bool = False
-    lower: float | None = None
-    upper: float | None = None
+    label: str  # "continuous", "positive", "bounded" or "integer"
+    scale: Scale  # to the scale of the model: standardisation
+    values: tuple[float, ...]  # that occur, in increasing order
+    shares: tuple[float, ...]  # of the observed cells that have each of them
+    whole: bool = False  # imputed values are whole numbers
+    lower: float | None = None  # no imputed value is below; None for no limit
+    upper: float | None = None  # no imputed value is above; None for no limit
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """At most twelve values, each twenty times on average, and no bounds that allow others."""
         values, n = summary.values, summary.n_observed
         if bounds is not None or values is None or len(values) > MOST_POINTS:
@@ -88,9 +75,7 @@ class Points(AbstractKind):
         return Recognised(kind, reason)
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> AbstractKind:
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> NoReturn:
         """Never: a number that the user specifies can be any number."""
         raise SettingsError(f"column {column.name!r}: {label!r} does not name a kind of its own")
 
@@ -101,12 +86,8 @@ class Points(AbstractKind):
         nearest = self._nearest(x)
         new = np.zeros(len(present), dtype=bool)
         new[present] = ~self._are_equal(x, nearest)
-        events += not_usable(
-            column,
-            new,
-            "was not seen in fitting",
-            "taken for the nearest known value by the model",
-        )
+        then = "taken for the nearest known value by the model"
+        events += not_usable(column, new, "was not seen in fitting", then)
         return Encoding(on_scale(self.scale, nearest, present), present, None, events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
@@ -119,20 +100,13 @@ class Points(AbstractKind):
 
     @property
     def family(self) -> Family:
-        """Point masses at the values, with their shares."""
         scaled = self.scale.forward(np.array(self.values)).tolist()
         pairs = tuple(zip(scaled, self.shares, strict=True))
         return Family("points", size=len(self.values), parameters=pairs)
 
     @property
     def remark(self) -> str:
-        """How many values it takes."""
         return f"modelled by its {len(self.values)} values"
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Those that were learned."""
-        return open_limits(self.lower, self.upper)
 
     def interval(
         self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
@@ -141,7 +115,6 @@ class Points(AbstractKind):
         return self.scale.forward(self._nearest(self.scale.inverse(limits)))
 
     def _nearest(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """The nearest of the values."""
         values = np.array(self.values)
         above = np.clip(np.searchsorted(values, x), 1, len(values) - 1)
         low, high = values[above - 1], values[above]

@@ -9,97 +9,74 @@ from jaxtyping import Float
 from miwae.columns._column import Column
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import MOST_WHOLE
-from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Recognised, level_array
-from miwae.columns.kinds._refusal import refuse
+from miwae.columns.kinds._base import (
+    AbstractKind,
+    Encoding,
+    Limits,
+    Recognised,
+    level_array,
+    refuse,
+)
 
 # More distinct texts than this, if they are mostly unique, are names, not categories.
 FEW_LEVELS = 8
 
 
-def _nothing(column: Column) -> Encoding:
-    n_rows = len(column.missing)
-    return Encoding(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
+class AbstractUnmodelled(AbstractKind):
+    """A kind of which the model sees nothing, whatever the column holds."""
+
+    modelled: ClassVar[bool] = False
+    family: ClassVar[None] = None
+
+    def reads(self, column: Column) -> bool:
+        return True
+
+    def encoded(self, column: Column) -> Encoding:
+        return Encoding.nothing(len(column.missing))
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Constant(AbstractKind):
-    """A single value, which is imputed wherever it is missing.
+class Constant(AbstractUnmodelled):
+    """A single value, which is imputed wherever it is missing."""
 
-    Attributes:
-        value: a number or a level.
-    """
-
-    modelled: ClassVar[bool] = False
     label: ClassVar[str] = "constant"
-    family: ClassVar[None] = None
-    value: Any
+    value: Any  # a number or a level
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
-        """All observed cells are equal."""
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         if summary.n_distinct != 1:
             return None
         reason = f"all {summary.n_observed} observed cells are equal"
         return Recognised(cls(value=next(iter(summary.values or ()))), reason)
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> AbstractKind:
-        """If there is one value only."""
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Constant":
         if summary.n_distinct > 1:
             raise refuse(column, label, f"it has {summary.n_distinct} distinct values")
         return cls(value=next(iter(summary.values or ())))
 
-    def reads(self, column: Column) -> bool:
-        """Anything: it is not looked at."""
-        return True
-
-    def encoded(self, column: Column) -> Encoding:
-        """The model does not see it."""
-        return _nothing(column)
-
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
-        """The value for each."""
         return level_array((self.value,))[np.zeros(len(y), dtype=int)]
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Empty(AbstractKind):
+class Empty(AbstractUnmodelled):
     """A column without any observed cell."""
 
-    modelled: ClassVar[bool] = False
     label: ClassVar[str] = "empty"
-    family: ClassVar[None] = None
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
-        """No cell is observed."""
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         return None if column.n_observed else Recognised(cls(), "no cell is observed")
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> AbstractKind:
-        """If no cell is observed."""
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Empty":
         if column.n_observed:
             why = "it has observed cells; use 'identifier' to keep it as it is"
             raise refuse(column, label, why)
         return cls()
-
-    def reads(self, column: Column) -> bool:
-        """Anything: it is not looked at."""
-        return True
-
-    def encoded(self, column: Column) -> Encoding:
-        """The model does not see it."""
-        return _nothing(column)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
         """Zeros, for those who keep empty columns."""
@@ -108,17 +85,13 @@ class Empty(AbstractKind):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Skipped(AbstractKind):
+class Skipped(AbstractUnmodelled):
     """A column that is kept as it is: names, numbers of documents, lists, other objects."""
 
-    modelled: ClassVar[bool] = False
     label: ClassVar[str] = "identifier"
-    family: ClassVar[None] = None
 
     @classmethod
-    def recognised(
-        cls, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> Recognised | None:
+    def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """Objects, huge whole numbers, text that hardly repeats, too many levels."""
         if column.storage == "other":
             return Recognised(cls(), f"values of type {column.dtype} cannot be modelled")
@@ -137,19 +110,8 @@ class Skipped(AbstractKind):
         return None
 
     @classmethod
-    def specified(
-        cls, label: str, column: Column, summary: Summary, bounds: Bounds | None
-    ) -> AbstractKind:
-        """Always."""
+    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Skipped":
         return cls()
-
-    def reads(self, column: Column) -> bool:
-        """Anything: it is not looked at."""
-        return True
-
-    def encoded(self, column: Column) -> Encoding:
-        """The model does not see it."""
-        return _nothing(column)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
         """Never asked for: its missing cells stay missing."""
