@@ -60,7 +60,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         batch_size: rows per training step; by default 64, or 32 of fewer than 500 rows.
         n_samples: K, latent samples per row in training; with more, small tables are overfitted
             sooner.
-        n_imputation_samples: L, latent samples per row in imputation, at most: easy rows need
+        n_imputation_samples: latent samples per row in imputation, at most: easy rows need
             fewer.
         max_steps: training steps; by default as many as the table is worth, at most 15,000.
         max_time: seconds that `fit` may take (compilation cannot be interrupted), and each later
@@ -278,7 +278,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         now = copy.copy(self)
         extra = {"parameters": now._portable(), "named": now._fitted.named}
         extra["output"] = now._output()
-        replace(now._fitted.table, events=tuple(now.events_)).save(path, extra)
+        replace(now._table, events=tuple(now.events_)).save(path, extra)
 
     @classmethod
     def load(cls, path: str | Path) -> "MIWAEImputer":

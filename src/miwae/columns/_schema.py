@@ -82,7 +82,8 @@ class ColumnSchema:
             return (Event("empty", self.name, n_missing, text),)
         possible = column.n_observed and column.storage != "other"
         remedy = "; give its kind to have it imputed" if possible else ""
-        stay = f"its {n_missing} missing cells stay missing{remedy}"
+        stay = "missing cell stays" if n_missing == 1 else "missing cells stay"
+        stay = f"its {n_missing} {stay} missing{remedy}"
         text = f"column {self.name!r} is not modelled: {stay}"
         return (Event("not filled", self.name, n_missing, text),)
 

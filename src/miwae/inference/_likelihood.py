@@ -41,7 +41,7 @@ def log_likelihood(
         x: rows; NaN where missing, unless `observed` says so.
         observed: True where a cell was seen.
         key: a threefry key.
-        n_samples: S.
+        n_samples: K, latent samples per row.
         memory: bytes for the samples that are held at once, roughly.
         callback: called with the number of finished rows and of all rows.
     """

@@ -42,7 +42,7 @@ class SamplingSettings:
     """How many latent samples to draw for a row, and how much memory to use.
 
     Attributes:
-        n_samples: L, the most latent samples drawn for a row.
+        n_samples: K, the most latent samples drawn for a row.
         tolerance: a row has enough when the Monte Carlo standard error of each of its estimates is
             below this (in their own units: 0.02 is little on standardised data) and its effective
             sample size is at least `min_ess`. None draws L samples for every row.

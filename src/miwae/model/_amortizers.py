@@ -54,10 +54,10 @@ class Amortizer(AbstractAmortizer):
 class LinearAmortizer(AbstractAmortizer):
     """The exact posterior of the linear-Gaussian core for each row's own pattern, corrected.
 
-    `z = m + C^-T (delta + exp(gamma) eps)` with `C C' = I + W_obs' D^-1 W_obs` and m the posterior
-    mean of factor analysis; the encoder sees the filled inputs, what was seen, and m, and gives
-    delta, gamma and the degrees of freedom of eps. Where it gives zeros the proposal is that of
-    factor analysis with slightly heavier tails.
+    `z = m + C^-T (delta + exp(gamma) eps)` with `C C' = I + W_obs' diag(psi_obs)^-1 W_obs` and m
+    the posterior mean of factor analysis; the encoder sees the filled inputs, what was seen, and
+    m, and gives delta, gamma and the degrees of freedom of eps. Where it gives zeros the proposal
+    is that of factor analysis with slightly heavier tails.
     """
 
     core: FactorAnalysis

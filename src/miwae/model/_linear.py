@@ -38,8 +38,8 @@ class FactorAnalysis(eqx.Module):
     def posterior(self, x: Rows, observed: Seen) -> LinearPosterior:
         """The posterior of the factors of each row given its observed cells.
 
-        Precision `I + W_obs' Psi_obs^-1 W_obs`; the determinant lemma and Woodbury's identity give
-        the marginal density from the same Cholesky factor.
+        Precision `I + W_obs' diag(psi_obs)^-1 W_obs`; the determinant lemma and Woodbury's
+        identity give the marginal density from the same Cholesky factor.
         """
         n_latent = self.loadings.shape[1]
         residual = jnp.where(observed, jnp.where(observed, x, 0.0) - self.mean[None], 0.0)

@@ -72,7 +72,7 @@ class Ensemble:
 
     autoencoders: Sequence[Autoencoder]
     scale: Float[np.ndarray, " S"]  # the unit of Monte Carlo error for each statistic
-    n_samples: int  # L, the most latent samples per row and member
+    n_samples: int  # the most latent samples per row and member
     key: Key[Array, ""]
     callback: RowCallback | None = None  # gets the number of finished rows and that of all rows
     # By `time.monotonic()`; after it rows get as few latent samples as possible.

@@ -39,7 +39,7 @@ class TableSettings:
     n_layers: int = 3  # hidden layers of encoder and decoder
     batch_size: int | None = None  # rows per training step; None for as many as suit the table
     n_samples: int = 5  # K, latent samples per row in training
-    n_imputation_samples: int = 2_000  # L, latent samples per row in imputation, at most
+    n_imputation_samples: int = 2_000  # latent samples per row in imputation, at most
     max_steps: int | None = None  # training steps, at most; None for as many as the table is worth
     # Hold a few observed cells out and stop when they are predicted no better.
     early_stopping: bool = True
