@@ -11,9 +11,11 @@ from scipy import stats
 from miwae.inference import _importance as functions
 
 # Each as one program: operation by operation, each shape would be compiled many times.
-importance = SimpleNamespace(
-    **{name: eqx.filter_jit(getattr(functions, name)) for name in functions.__all__}
+NAMES = (
+    *("effective_sample_size", "pareto_k", "resample", "self_normalised_mean"),
+    *("smoothed", "standard_error", "weighted_quantile"),
 )
+importance = SimpleNamespace(**{name: eqx.filter_jit(getattr(functions, name)) for name in NAMES})
 
 LOG_W = jax.random.normal(jax.random.key(0), (50, 4)) * 2
 H = jax.random.normal(jax.random.key(1), (50, 4, 3)) + 5.0

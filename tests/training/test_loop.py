@@ -13,15 +13,9 @@ from miwae.model._build import dense_autoencoder
 from miwae.model._posteriors import NormalPosterior
 from miwae.model._priors import VampPrior
 from miwae.model.observations import Normal
-from miwae.training import (
-    TrainingRecord,
-    TrainingSettings,
-    fit,
-    initial_state,
-    loop,
-    refit_amortizer,
-    steps,
-)
+from miwae.training import TrainingRecord, TrainingSettings, fit, initial_state, refit_amortizer
+from miwae.training import _loop as loop
+from miwae.training import _steps as steps
 from small_training import (
     FINISHED,
     KEY,
