@@ -74,8 +74,8 @@ def fit_ensemble(
     """Fit the members of an ensemble, two at a time; imputation is compiled beside them."""
     n_models = table_settings.n_models
     keys = jax.random.split(seed_key(table_settings), n_models)
-    all_steps = settings.patience is None and deadline is None
-    latest = None if all_steps else math.inf if deadline is None else deadline
+    # None where training takes all its steps.
+    latest = math.inf if deadline is None and settings.patience is not None else deadline
 
     def member(i: int, check: Callable[[], None]) -> FittedModel:
         rows = _rows_of(i, observed, table_settings)
