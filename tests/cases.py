@@ -32,9 +32,11 @@ from miwae.model.observations import (
     AbstractObservation,
     Bernoulli,
     Categorical,
+    Coded,
     Count,
     Heterogeneous,
     LowRankNormal,
+    MixedColumns,
     Normal,
     Ordinal,
     Part,
@@ -78,6 +80,13 @@ STRETCHES = (  # logarithms and inverse hyperbolic sines, limits out of the way
 # Whole, from zero on, as SciPy's discrete distributions want them, in columns of those sizes.
 POINTS = ((0.0, 3.0), (0.0, 1.0, 2.0, 5.0), (1.0, 2.0, 4.0), (0.0, 1.0, 3.0))
 
+CODED = (
+    Coded("category", range(2), (0.5, 0.5)),
+    Coded("points", POINTS[1], (0.1, 0.2, 0.3, 0.4)),
+    Coded("ordinal", range(3), (0.2, 0.5, 0.3)),
+    Coded("category", range(3), (0.3, 0.3, 0.4)),
+)
+
 OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "normal": lambda: Normal(N_FEATURES),
     "student_t": lambda: StudentT(N_FEATURES),
@@ -93,6 +102,10 @@ OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "heterogeneous": lambda: Heterogeneous(
         (Part(Normal(2), (3, 0)), Part(Ordinal((3,)), (2,)), Part(Count(1), (1,)))
     ),
+    # Four columns fill each of its three parts without any that pad.
+    "columns_of_numbers": lambda: MixedColumns.of([None, STRETCHES[0], None, STRETCHES[1]], [], 0),
+    "columns_of_levels": lambda: MixedColumns.of([], CODED, 0),
+    "columns_of_counts": lambda: MixedColumns.of([], [], N_FEATURES),
 }
 
 # Exceptions to "log_prob is a sum over cells".
@@ -188,6 +201,10 @@ def possible_rows(name: str, n_rows: int = N_ROWS, seed: int = 0) -> np.ndarray:
         "categorical": lambda: rng.integers(SIZES, size=shape),
         "ordinal": lambda: rng.integers(SIZES, size=shape),
         "points": lambda: np.stack([rng.choice(own, n_rows) for own in POINTS], axis=1),
+        "columns_of_levels": lambda: np.stack(
+            [rng.choice(own.values, n_rows) for own in CODED], 1
+        ),
+        "columns_of_counts": lambda: rng.poisson(3.0, size=shape),
     }
     x = kinds.get(name, lambda: rng.normal(size=shape))()
     if name == "heterogeneous":

@@ -72,3 +72,16 @@ def require_at_least(minimum: int, **settings: Any) -> None:
             raise SettingsError(f"{name} must be a whole number, not {value!r}")
         if value < minimum:
             raise SettingsError(f"{name} must be at least {minimum}, not {value}")
+
+
+def padded_size(n: int) -> int:
+    """The next of the sizes 0, 4, 6, 8, 12, 16, 24, 32, ..., for which programs are compiled.
+
+    Example:
+        >>> [padded_size(n) for n in (0, 1, 5, 9, 20)]
+        [0, 4, 6, 12, 24]
+    """
+    size = 4
+    while size < n:
+        size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
+    return size if n else 0

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -21,7 +22,8 @@ MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_co
 # short runs only (benchmarks/cores.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
-DONATE = "donated_arguments"  # attribute of a function whose arguments may be overwritten
+# Held while a program is compiled: of several threads that need it, one compiles it.
+COMPILING = {name: threading.Lock() for name in ("training", "sampling")}
 
 
 def compiled(function: F) -> F:
@@ -40,12 +42,6 @@ def compiled(function: F) -> F:
     return cast(F, call)
 
 
-def compiled_in_place(function: F) -> F:
-    """`compiled`, where all arguments but the first give their memory to the results."""
-    setattr(function, DONATE, "all-except-first")
-    return compiled(function)
-
-
 def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     """The `filter_jit`-wrapped program of a function that is `compiled`.
 
@@ -60,7 +56,7 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
 @functools.cache
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:
     chosen: dict[str, Any] = {"compiler_options": dict(options)} if options else {}
-    return eqx.filter_jit(function, donate=getattr(function, DONATE, "none"), **chosen)
+    return eqx.filter_jit(function, **chosen)
 
 
 def make_room_for_programs() -> None:

@@ -153,32 +153,6 @@ def test_rows_of_weight_zero_do_not_count():
         np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("family", cases.POSTERIORS)
-def test_shards_have_the_gradient_of_their_rows(family):
-    """Encoded together, but with their own samples: the sum over shards, one after the other."""
-    autoencoder = dense_autoencoder(
-        StudentT(4),
-        n_latent=cases.N_LATENT,
-        n_hidden=6,
-        n_layers=1,
-        posterior=cases.POSTERIORS[family](),
-        key=jax.random.key(0),
-    )
-    keys = list(jax.random.split(jax.random.key(1)))
-    options = {"n_samples": 6, "estimator": "standard"}
-    together = gradient_of(autoencoder, X, OBSERVED, MEAN, keys, **options)
-    alone = [
-        gradient_of(autoencoder, X[rows], OBSERVED[rows], MEAN[rows], key, **options)
-        for rows, key in zip((slice(0, 3), slice(3, 6)), keys, strict=True)
-    ]
-    bounds = jnp.concatenate([part.bound for part in alone])
-    np.testing.assert_allclose(together.bound, bounds, rtol=1e-4)
-    total = jax.tree.map(jnp.add, *[part.gradient for part in alone])
-    leaves = map(jax.tree.leaves, (together.gradient, total))
-    for left, right in zip(*leaves, strict=True):
-        np.testing.assert_allclose(left, right, rtol=1e-3, atol=1e-5)
-
-
 def mixture_autoencoder():
     posterior = MixturePosterior(NormalPosterior(2), 2)
     return dense_autoencoder(
@@ -205,12 +179,6 @@ def test_the_shares_of_a_mixture_get_a_gradient():
     ).gradient
     assert isinstance(gradient.amortizer, Amortizer)
     assert np.all(np.abs(gradient.amortizer.encoder.layers[-1].bias[-2:]) > 1e-4)
-
-
-def test_rows_that_make_no_equal_shards_are_refused():
-    keys = list(jax.random.split(jax.random.key(0), 4))
-    with pytest.raises(SettingsError, match="6 rows cannot be cut into 4 shards"):
-        bound_and_gradient(WIDE, X, OBSERVED, MEAN, keys, n_samples=1)
 
 
 @pytest.mark.parametrize("name", ["nonsense", "DReG"])

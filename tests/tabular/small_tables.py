@@ -8,7 +8,7 @@ from miwae.columns import ColumnSchema, Scale, Schema
 from miwae.columns.kinds import Number
 from miwae.tabular import TableSettings
 from miwae.tabular._fitting import fit_model
-from miwae.tabular._observation import observation_of
+from miwae.tabular._observation import TableModel
 from miwae.tabular._settings import training_settings
 
 NUMBER = Number(label="continuous", scale=Scale())
@@ -32,11 +32,13 @@ SMALL = TableSettings(
 TRAINING = training_settings(SMALL, OBSERVED)
 
 
+MODEL = TableModel.of(NUMBERS)
+
+
 def fitted(x, observed, seed=0, settings=TRAINING):
     return fit_model(
-        observation_of(NUMBERS),
-        x,
-        observed,
+        MODEL.observation,
+        *MODEL.padded(x, observed),
         table_settings=SMALL,
         settings=settings,
         key=jax.random.key(seed),

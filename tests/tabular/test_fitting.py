@@ -8,7 +8,7 @@ import pytest
 
 from miwae.tabular import _fitting
 from miwae.tabular._fitting import update_model
-from tabular.small_tables import OBSERVED, TRAINING, X, fitted
+from tabular.small_tables import MODEL, OBSERVED, TRAINING, X, fitted
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def test_columns_that_follow_from_others_get_a_low_floor():
     x = np.stack([first, first + 0.01 * rng.normal(size=300), rng.normal(size=300)], axis=1)
     observed = rng.random(x.shape) < 0.9
     observed[:, 2] = True
-    floors = fitted(x.astype(np.float32), observed).autoencoder.generative.observation.scale_floor
+    floors = fitted(x.astype(np.float32), observed).autoencoder.generative.observation.floor
     assert max(floors[0], floors[1]) < floors[2] / 2
 
 
@@ -36,7 +36,7 @@ def test_too_few_cells_leave_the_model_linear():
 
 
 def test_more_rows_are_learned_from(model):
-    more = update_model(model, X[:70], OBSERVED[:70], settings=TRAINING)
+    more = update_model(model, *MODEL.padded(X[:70], OBSERVED[:70]), settings=TRAINING)
     assert int(more.state.step) == int(model.state.step) + 2
     assert len(more.history) == len(model.history) + 1
     before = model.autoencoder.generative.decoder.linear.weight

@@ -5,7 +5,7 @@ import numpy as np
 
 from miwae.columns import ColumnSchema, Scale, Schema
 from miwae.columns.kinds import Coded, Constant, Count, Number, Points, Skipped
-from miwae.tabular._observation import observation_of, statistic_scale
+from miwae.tabular._observation import ANY_ERROR, TableModel
 
 
 def column(kind):
@@ -38,30 +38,39 @@ MIXED = schema_of(
 )
 
 
-def test_each_kind_gets_its_observation_model_and_each_column_its_place():
-    observation = observation_of(MIXED)
-    parts = {
-        type(part.observation).__name__ + str(part.columns): part for part in observation.parts
-    }
-    # Positions are those among the modelled columns; 3 and 5 levels go together, 50 alone.
-    assert set(parts) == {
-        "StudentT(1, 5)",
-        "Bernoulli(2,)",
-        "Count(3,)",
-        "Categorical(0, 7)",
-        "Categorical(4,)",
-        "Ordinal(6,)",
-    }
-    assert parts["Categorical(0, 7)"].observation.sizes == (3, 5)
-    assert observation.n_features == len(MIXED.modelled) == 8
+def test_each_column_gets_its_place_among_numbers_levels_and_counts():
+    model = TableModel.of(MIXED)
+    # Two numbers, five coded columns of 3 + 2 + 50 + 4 + 5 levels and a count, padded.
+    assert model.observation.sizes == (4, 6, 64, 4)
+    assert list(model.place) == [4, 0, 5, 10, 6, 1, 7, 8]
+    levels = model.observation.levels
+    assert list(np.bincount(levels.column[levels.real])) == [3, 2, 50, 4, 5]
+    assert list(levels.sort[:5]) == [0, 0, 0, 1, 0]
+
+
+def test_rows_are_padded_with_cells_that_were_not_observed():
+    model = TableModel.of(MIXED)
+    x = np.arange(16.0, dtype=np.float32).reshape(2, 8)
+    wide, seen = model.padded(x, np.ones(x.shape, dtype=bool))
+    assert wide.shape == seen.shape == (2, model.observation.n_features)
+    np.testing.assert_array_equal(wide[:, model.place], x)
+    assert seen.sum() == 16
+    assert seen[:, model.place].all()
+
+
+def test_tables_of_similar_size_have_models_of_one_shape():
+    models = [TableModel.of(schema_of(*[number()] * n, coded("binary", 2))) for n in (5, 6)]
+    shapes = [[leaf.shape for leaf in jax.tree.leaves(model.observation)] for model in models]
+    assert shapes[0] == shapes[1]
 
 
 def test_the_unit_of_a_count_is_its_spread():
-    observation = observation_of(MIXED)
-    scale = statistic_scale(MIXED)
-    assert scale.shape == (observation.n_statistics,)
-    assert list(scale[scale != 1]) == [7.0]
-    assert list(statistic_scale(schema_of(Count(spread=3.0)))) == [3.0]
+    model = TableModel.of(MIXED)
+    assert model.scale.shape == (model.observation.n_statistics,)
+    read = model.scale[model.scale < ANY_ERROR]
+    assert list(read[read != 1]) == [7.0]
+    # Two numbers, a count, and the probability of each of 64 levels.
+    assert len(read) == 2 + 1 + 64
 
 
 SKEWED = Scale(shape="log", centre=1.0, spread=2.0, deviation=50.0, lowest=-3.0, highest=3.0)
@@ -70,37 +79,26 @@ TAILED = Scale(shape="asinh", unit=4.0, centre=0.5, deviation=20.0, lowest=-3.0,
 
 def test_columns_on_another_scale_have_their_mean_on_the_users():
     """The statistic of a cell is its value in standard deviations, but for a shift."""
-    observation = observation_of(schema_of(number(TAILED), number(SKEWED)))
-    assert type(observation).__name__ == "StretchedNormal"
+    model = TableModel.of(schema_of(number(TAILED), number(SKEWED)))
     y = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
-    statistics, _ = observation.statistics(
-        jax.numpy.asarray(y), jax.numpy.ones(y.shape, dtype=bool)
+    statistics, _ = model.observation.statistics(
+        *(jax.numpy.asarray(a) for a in model.padded(y, np.ones(y.shape, dtype=bool)))
     )
     values = [t.inverse(y[:, i]) / t.deviation for i, t in enumerate((TAILED, SKEWED))]
-    np.testing.assert_allclose(statistics, np.stack(values, axis=1), rtol=1e-4)
+    np.testing.assert_allclose(statistics[:, :2], np.stack(values, axis=1), rtol=1e-4)
 
 
-def test_numbers_that_take_few_values_have_point_masses_on_the_scale_of_the_model():
-    scale = Scale(centre=2.0, spread=4.0)
-    scaled = [-0.5, -0.25, 0.0, 0.25]
-    few, some, many = (
-        Points(
-            label="integer", scale=scale, values=tuple(map(float, range(n))), shares=(1 / n,) * n
-        )
-        for n in (2, 4, 12)
+def test_numbers_that_take_few_values_have_their_mean_as_statistic():
+    points = Points(
+        label="integer",
+        scale=Scale(centre=2.0, spread=4.0),
+        values=(0.0, 1.0, 2.0, 3.0),
+        shares=(0.25,) * 4,
     )
-    schema = schema_of(many, number(), few, some)
-    parts = {part.columns: part.observation for part in observation_of(schema).parts}
-    # 2 and 4 values go together, 12 alone.
-    assert {columns: type(own).__name__ for columns, own in parts.items()} == {
-        (1,): "StudentT",
-        (2, 3): "Points",
-        (0,): "Points",
-    }
-    np.testing.assert_array_equal(parts[2, 3].values.T, [[-0.5, -0.25, -0.25, -0.25], scaled])
-    np.testing.assert_array_equal(parts[2, 3].shares.T, [[0.5, 0.5, 0.0, 0.0], [0.25] * 4])
-    np.testing.assert_array_equal(statistic_scale(schema), np.ones(4))
-
-
-def test_a_table_of_numbers_needs_no_parts():
-    assert type(observation_of(schema_of(number(), number()))).__name__ == "StudentT"
+    model = TableModel.of(schema_of(number(), points))
+    levels = model.observation.levels
+    np.testing.assert_array_equal(levels.value[:4], [-0.5, -0.25, 0.0, 0.25])
+    np.testing.assert_array_equal(levels.share[:4], 0.25)
+    n_numbers, n_coded, _, _ = model.observation.sizes
+    read = np.flatnonzero(model.scale < ANY_ERROR)
+    assert list(read) == [0, n_numbers]  # the number, and the mean of the points

@@ -19,8 +19,8 @@ def broken_after(n_calls, monkeypatch):
     """From the given chunk on, training meets NaN unless the step has been halved often enough."""
     original, calls = loop._program_of, []
 
-    def take_steps(settings, state, x, observed, n_steps):
-        new = original(settings)(state, x, observed, n_steps)
+    def take_steps(settings, state, x, observed, n_rows, n_steps):
+        new = original(settings)(state, x, observed, n_rows, n_steps)
         if int(n_steps) == 0:  # only compiled
             return new
         calls.append(float(state.step_scale))
@@ -50,8 +50,8 @@ def test_a_run_that_cannot_be_saved_stops_with_an_error(monkeypatch):
 def test_a_run_with_rollbacks_ends_alike_after_an_interruption(monkeypatch, tmp_path):
     original = loop._program_of
 
-    def take_steps(settings, state, x, observed, n_steps):
-        new = original(settings)(state, x, observed, n_steps)
+    def take_steps(settings, state, x, observed, n_rows, n_steps):
+        new = original(settings)(state, x, observed, n_rows, n_steps)
         largest = {6: 0.6, 12: 0.3}.get(int(state.step), 1.0)
         fails = int(n_steps) > 0 and float(state.step_scale) > largest
         return new._replace(finite=jnp.asarray(False)) if fails else new
@@ -71,7 +71,9 @@ def test_a_run_that_blows_up_at_once_goes_back_to_its_start():
     observation = Normal(5)
     core = linear_core(observation, X, OBSERVED, n_latent=2)
     start = linear_autoencoder(observation, core, n_hidden=8, n_layers=1, key=KEY)
-    wild = dataclasses.replace(SMALL, learning_rate=3.0, max_rollbacks=20, clip=1e9)
+    wild = dataclasses.replace(
+        SMALL, learning_rate=3.0, max_rollbacks=20, clip=1e9, divergence=30.0
+    )
     result = fit(start, X, OBSERVED, settings=wild, key=KEY)
     assert "went back and halved the step" in result.events[0]
     assert "between steps 0 and 6" in result.events[0]

@@ -1,9 +1,9 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import oracle
-from miwae.training._holdout import hold_out, score_held_out
+from miwae._row_keys import row_keys
+from miwae.training._holdout import Evaluation, hold_out
 
 
 def test_held_out_cells_are_observed_ones_of_the_right_number():
@@ -32,13 +32,8 @@ def test_scores_agree_with_the_closed_form():
     x, observed = oracle.simulate(model, 64, missing=0.1)
     held = hold_out(observed, 0.3, np.random.default_rng(1))
     remaining = observed & ~held
-    score = score_held_out(
-        oracle.exact_autoencoder(model),
-        *(jnp.asarray(a) for a in (x, remaining, held)),
-        jax.random.key(0),
-        4_000,
-        32,
-    )
+    keys = row_keys(jax.random.key(0), x, remaining)
+    score = Evaluation(x, remaining, held, keys).score(oracle.exact_autoencoder(model), 4_000)
     joint = oracle.log_prob(model, x, observed) - oracle.log_prob(model, x, remaining)
     mean, _ = oracle.conditional(model, x, remaining)
     # With exact weights both are plain means over 4,000 draws for each of 64 rows.

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import oracle
+from miwae._arrays import padded_size
 from miwae.errors import DataError, FileFormatError
 from miwae.inference._likelihood import log_likelihood
 from miwae.model._build import dense_autoencoder
@@ -222,10 +223,15 @@ def test_the_last_steps_learn_from_the_held_out_cells_from_the_best_state_on():
     )
     # The same steps, by hand: a new run from the best state in which nothing is held out.
     fresh = initial_state(
-        judged.autoencoder, FINISHED, jax.random.fold_in(KEY, loop.FINISH), len(X)
+        judged.autoencoder, FINISHED, jax.random.fold_in(KEY, loop.FINISH), padded_size(len(X))
     )
+    padding = ((0, padded_size(len(X)) - len(X)), (0, 0))
     by_hand = steps.advance(
-        fresh, jnp.asarray(X), jnp.asarray(OBSERVED), FINISHED, jnp.asarray(best // 2)
+        fresh,
+        *(jnp.pad(jnp.asarray(a), padding) for a in (X, OBSERVED)),
+        jnp.asarray(len(X)),
+        FINISHED,
+        jnp.asarray(best // 2),
     ).state
     assert_equal(finished.autoencoder, by_hand.autoencoder)
 

@@ -18,7 +18,7 @@ def test_the_result_can_be_an_average_of_the_weights():
     average = weights = arrays_of(state.autoencoder)
     data = (jnp.asarray(X, dtype=jnp.float32), jnp.asarray(OBSERVED))
     for step in range(12):
-        state = steps.advance(state, *data, settings, jnp.asarray(1)).state
+        state = steps.advance(state, *data, jnp.asarray(len(X)), settings, jnp.asarray(1)).state
         weights = arrays_of(state.autoencoder)
         share = max(0.1, 9 / (10 + step))
         average = [a + share * (w - a) for a, w in zip(average, weights, strict=True)]
@@ -47,10 +47,19 @@ def test_every_epoch_visits_rows_in_a_new_order():
     visited = []
     for step in range(8):
         state = eqx.tree_at(lambda s: s.step, state, jnp.asarray(step))
-        order, rows = steps._next_rows(state, 50)
+        order, rows = steps._next_rows(state, jnp.asarray(200), 50)
         state = eqx.tree_at(lambda s: s.order, state, order)
         visited.append(np.asarray(rows))
     first, second = np.concatenate(visited[:4]), np.concatenate(visited[4:])
     assert np.array_equal(np.sort(first), np.arange(200))
     assert np.array_equal(np.sort(second), np.arange(200))
     assert not np.array_equal(first, second)
+
+
+def test_rows_that_pad_are_never_visited():
+    state = initial_state(small_autoencoder(), SMALL, KEY, 256)
+    for step in range(8):
+        state = eqx.tree_at(lambda s: s.step, state, jnp.asarray(step))
+        order, rows = steps._next_rows(state, jnp.asarray(200), 50)
+        state = eqx.tree_at(lambda s: s.order, state, order)
+        assert (np.asarray(rows) < 200).all()

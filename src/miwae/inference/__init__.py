@@ -2,6 +2,7 @@
 
 from miwae.inference._bounds import BOUNDS, iwae_bound, miwae_bound, mvae_bound, vae_bound
 from miwae.inference._chains import gibbs
+from miwae.inference._estimands import conditional_mean
 from miwae.inference._gradients import ESTIMATORS, BoundGradient, bound_and_gradient
 from miwae.inference._importance import effective_sample_size, pareto_k, self_normalised_mean
 from miwae.inference._imputation import (
@@ -10,9 +11,10 @@ from miwae.inference._imputation import (
     impute_single,
     point_of,
     quantiles,
+    statistics_of,
 )
 from miwae.inference._likelihood import log_likelihood
-from miwae.inference._sampling import RowReport, SamplingSettings, compile_sampling
+from miwae.inference._sampling import RowReport, SamplingSettings, compile_sampling, sample_rows
 from miwae.inference._weights import draw
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "SamplingSettings",
     "bound_and_gradient",
     "compile_sampling",
+    "conditional_mean",
     "draw",
     "effective_sample_size",
     "expectation",
@@ -36,6 +39,8 @@ __all__ = [
     "pareto_k",
     "point_of",
     "quantiles",
+    "sample_rows",
     "self_normalised_mean",
+    "statistics_of",
     "vae_bound",
 ]

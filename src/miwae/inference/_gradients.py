@@ -13,8 +13,6 @@ the bound in the log-weights (for MIWAE, the normalised weights):
 The three differ for the parameters of the proposal only.
 """
 
-import functools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -43,7 +41,7 @@ def bound_and_gradient(
     x: Rows,
     observed: Seen,
     row_weights: PerRow,
-    key: OneKey | Sequence[OneKey],
+    key: OneKey,
     *,
     n_samples: int,
     objective: str = "miwae",
@@ -57,8 +55,7 @@ def bound_and_gradient(
         x: rows; missing cells may hold anything.
         observed: True where a cell was seen.
         row_weights: 1/B for the mean; 0 for rows that only pad a batch.
-        key: for the latent samples. Several keys cut the rows into as many shards of equal size,
-            each sampled with its own key, independently of the other shards.
+        key: for the latent samples.
         n_samples: K.
         objective: name of the bound.
         estimator: name of the gradient estimator.
@@ -67,73 +64,26 @@ def bound_and_gradient(
 
     Raises:
         SettingsError: an unknown name; `dreg` with a stratified proposal, whose score is not a
-            function of the path; a number of rows that is not a multiple of the number of keys.
+            function of the path.
     """
     _require_known(objective, estimator)
     parameters, static = eqx.partition(autoencoder, eqx.is_inexact_array)
     shown = observed if visible is None else visible
-    keys = key if isinstance(key, Sequence) else (key,)
-    shards = _shards(len(x), len(keys))
 
-    def propose(own: PyTree) -> list[AbstractProposal]:
-        proposal = eqx.combine(own, static).propose(x, shown)
-        return [proposal.of_rows(rows) for rows in shards]
-
-    proposals, pull_proposals = eqx.filter_vjp(propose, parameters)
-    if estimator == "dreg" and proposals[0].stratified:
-        raise SettingsError(
-            "the doubly reparametrised gradient is not defined for a stratified proposal such as "
-            "a mixture: use estimator='standard' or 'path'"
-        )
-
-    def of_shard(key: OneKey, rows: slice, proposal: AbstractProposal) -> _ShardGradient:
-        shard = (x[rows], observed[rows], row_weights[rows])
-        names = (objective, estimator)
-        return _of_shard(parameters, static, proposal, key, shard, n_samples, *names)
-
-    bounds, direct, towards = zip(*map(of_shard, keys, shards, proposals), strict=True)
-    (through_proposals,) = pull_proposals(list(towards))
-    gradient = functools.reduce(_added, (*direct, through_proposals))
-    return BoundGradient(jnp.concatenate(bounds), gradient)
-
-
-def _require_known(objective: str, estimator: str) -> None:
-    if estimator not in ESTIMATORS:
-        raise SettingsError(f"estimator must be one of {', '.join(ESTIMATORS)}, not {estimator!r}")
-    if objective not in BOUNDS:
-        raise SettingsError(f"objective must be one of {', '.join(BOUNDS)}, not {objective!r}")
-
-
-def _shards(n_rows: int, n_shards: int) -> list[slice]:
-    size, left = divmod(n_rows, n_shards)
-    if left:
-        raise SettingsError(f"{n_rows} rows cannot be cut into {n_shards} shards of equal size")
-    return [slice(i * size, (i + 1) * size) for i in range(n_shards)]
-
-
-class _ShardGradient(NamedTuple):
-    bound: PerRow
-    direct: PyTree  # the gradient with the proposal held fixed
-    towards_proposal: AbstractProposal  # the gradient in the arrays of the proposal
-
-
-def _of_shard(
-    parameters: PyTree,
-    static: PyTree,
-    proposal: AbstractProposal,
-    key: OneKey,
-    shard: tuple[Rows, Seen, PerRow],
-    n_samples: int,
-    objective: str,
-    estimator: str,
-) -> _ShardGradient:
-    x, observed, row_weights = shard
+    def propose(own: PyTree) -> AbstractProposal:
+        return eqx.combine(own, static).propose(x, shown)
 
     def weigh(own: PyTree, proposal: AbstractProposal, z: Latents) -> PerSample:
         model = eqx.combine(own, static)
         log_q, eta = log_density(proposal, z), model.generative.decode(z)
         return log_weights(model, log_q, z, eta, x, observed)
 
+    proposal, pull_proposal = eqx.filter_vjp(propose, parameters)
+    if estimator == "dreg" and proposal.stratified:
+        raise SettingsError(
+            "the doubly reparametrised gradient is not defined for a stratified proposal such as "
+            "a mixture: use estimator='standard' or 'path'"
+        )
     z, pull_z = eqx.filter_vjp(lambda q: q.sample(key, n_samples), proposal)
     log_w, pull_w = eqx.filter_vjp(weigh, parameters, proposal, z)
     bound, pull_bound = jax.vjp(BOUNDS[objective], log_w)
@@ -144,7 +94,15 @@ def _of_shard(
     (towards_proposal,) = pull_z(path)
     if estimator == "standard":
         towards_proposal = _added(towards_proposal, score)
-    return _ShardGradient(bound, direct, towards_proposal)
+    (through_proposal,) = pull_proposal(towards_proposal)
+    return BoundGradient(bound, _added(direct, through_proposal))
+
+
+def _require_known(objective: str, estimator: str) -> None:
+    if estimator not in ESTIMATORS:
+        raise SettingsError(f"estimator must be one of {', '.join(ESTIMATORS)}, not {estimator!r}")
+    if objective not in BOUNDS:
+        raise SettingsError(f"objective must be one of {', '.join(BOUNDS)}, not {objective!r}")
 
 
 def _added(a: PyTree, b: PyTree) -> PyTree:

@@ -1,73 +1,99 @@
 """Importance sampling as functions of log-weights, without any model.
 
 Log-weights are unnormalised and have the samples first: (K, B). Adding a constant to those of a
-row changes nothing that is computed here, except `log_mean_weight`, which grows by it.
+row changes nothing that is computed here, except `log_mean_weight`, which grows by it. All of it
+is NumPy: there is little to compute for each sample, and nothing has to be compiled. Sums add one
+sample after the other, so that the bits of a row do not depend on the other rows; of a single row
+NumPy would add in another order, so callers who need that give two.
 """
 
 import math
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from miwae._shapes import Keys, Means, PerRow, PerSample, Statistics
-from miwae.kernels import uniform
+LogWeights = Float[np.ndarray, "K B"]
+Values = Float[np.ndarray, "K B V"]
+PerRow = Float[np.ndarray, " B"]
 
 
-def effective_sample_size(log_w: PerSample) -> PerRow:
+def normalised(log_w: LogWeights) -> LogWeights:
+    """Weights that sum to 1 over the samples of each row."""
+    log_w = np.asarray(log_w)
+    w = np.exp(log_w - log_w.max(axis=0))
+    return w / w.sum(axis=0)
+
+
+def log_mean_weight(log_w: LogWeights, n_samples: Int[np.ndarray, " B"]) -> PerRow:
+    """The estimate of `log p(x_obs)`; samples that do not count have log-weight -inf."""
+    most = log_w.max(axis=0)
+    return most + np.log(np.exp(log_w - most).sum(axis=0)) - np.log(n_samples)
+
+
+def effective_sample_size(log_w: LogWeights) -> PerRow:
     """`(sum w)^2 / sum w^2`: how many equally weighted samples would be worth as much.
 
     Near K the proposal is the posterior; near 1 a single sample decides everything.
 
     Example:
-        >>> effective_sample_size(jnp.zeros((8, 1)))
-        Array([8.], dtype=float32)
+        >>> effective_sample_size(np.zeros((8, 1)))
+        array([8.])
     """
-    return 1 / jnp.sum(jax.nn.softmax(log_w, axis=0) ** 2, axis=0)
+    return 1 / np.sum(normalised(log_w) ** 2, axis=0)
 
 
-def self_normalised_mean(log_w: PerSample, h: Means) -> Statistics:
+def self_normalised_mean(log_w: LogWeights, h: Values) -> Float[np.ndarray, "B V"]:
     """`sum_k w_k h_k` with normalised weights, Eqns. (10) and (12)."""
-    return weighted_sum(jax.nn.softmax(log_w, axis=0), h)
+    return weighted_sum(normalised(log_w), np.asarray(h))
 
 
-def weighted_sum(w: PerSample, h: Means) -> Statistics:
+def weighted_sum(w: LogWeights, h: Values) -> Float[np.ndarray, "B V"]:
     """`sum_k w_k h_k`."""
-    return jnp.sum(w[..., None] * h, axis=0)
+    return np.sum(w[..., None] * h, axis=0)
 
 
-def standard_error(log_w: PerSample, h: Means) -> Statistics:
+def standard_error(log_w: LogWeights, h: Values, block: int = 0) -> Float[np.ndarray, "B V"]:
     """The Monte Carlo standard error of the self-normalised mean, by the delta method.
 
-    `sqrt(sum_k w_k^2 (h_k - mean)^2)`. It is too small where few samples carry the weight: read it
-    together with the effective sample size and Pareto's k.
+    `sqrt(sum_p (sum_k w_k (h_k - mean))^2)` over pairs p of samples, of which one may be the
+    mirror image of the other: the k-th of the first half of each `block` of samples, and the k-th
+    of the second. Without blocks each sample is on its own. It is too small where few samples
+    carry the weight: read it together with the effective sample size and Pareto's k.
     """
-    w = jax.nn.softmax(log_w, axis=0)
-    return jnp.sqrt(weighted_sum(w**2, (h - weighted_sum(w, h)[None]) ** 2))
+    w = normalised(log_w)
+    deviation = w[..., None] * (h - weighted_sum(w, h))
+    if block:
+        n_blocks = len(deviation) // block
+        halves = deviation.reshape(n_blocks, 2, block // 2, *deviation.shape[1:])
+        deviation = halves.sum(axis=1).reshape(n_blocks * block // 2, *deviation.shape[1:])
+    return np.sqrt(np.sum(deviation**2, axis=0))
 
 
-def resample(key: Keys, log_w: PerSample, n_draws: int) -> Int[Array, "M B"]:
-    """Indices of M samples drawn with replacement, each with the probability of its weight."""
-    level = uniform(key, (n_draws, log_w.shape[1]))
-    cumulative = jnp.cumsum(jax.nn.softmax(log_w, axis=0), axis=0)
-    find = jax.vmap(lambda own, u: jnp.searchsorted(own, u * own[-1], side="right"), 1, 1)
-    return jnp.minimum(find(cumulative, level), log_w.shape[0] - 1)
+def resample(level: Float[np.ndarray, "M B"], log_w: LogWeights) -> Int[np.ndarray, "M B"]:
+    """Indices of samples drawn with the probability of their weights, from uniform levels."""
+    cumulative = np.cumsum(normalised(log_w), axis=0)
+    wanted = np.asarray(level) * cumulative[-1]
+    find = lambda own, u: np.searchsorted(own, u, side="right")  # noqa: E731
+    found = [find(own, u) for own, u in zip(cumulative.T, wanted.T, strict=True)]
+    return np.minimum(np.stack(found, axis=1), len(log_w) - 1)
 
 
 def weighted_quantile(
-    log_w: PerSample, h: Means, levels: Float[Array, " Q"]
-) -> Float[Array, "Q B S"]:
-    """The smallest value whose cumulated weight reaches a level, for each statistic."""
-    order = jnp.argsort(h, axis=0)
-    values = jnp.take_along_axis(h, order, axis=0)
-    w = jnp.broadcast_to(jax.nn.softmax(log_w, axis=0)[..., None], h.shape)
-    cumulative = jnp.cumsum(jnp.take_along_axis(w, order, axis=0), axis=0)
-    cumulative = cumulative / cumulative[-1:]
-    # A search for each level: comparing all samples with all levels is slow where both are many.
-    find = jax.vmap(jax.vmap(lambda own: jnp.searchsorted(own, levels), 1, 1), 1, 1)
-    place = jnp.minimum(find(cumulative), h.shape[0] - 1)
-    return jnp.take_along_axis(values, place, axis=0)
+    log_w: LogWeights, h: Values, levels: Float[np.ndarray, " Q"]
+) -> Float[np.ndarray, "Q B V"]:
+    """The smallest value whose cumulated weight reaches a level, for each value of each row."""
+    w = normalised(log_w)
+    order = np.argsort(h, axis=0)
+    values = np.take_along_axis(h, order, axis=0)
+    cumulative = np.cumsum(np.take_along_axis(w[..., None], order, axis=0), axis=0)
+    cumulative /= cumulative[-1:]
+    out = np.empty((len(levels), *h.shape[1:]), dtype=h.dtype)
+    for place in np.ndindex(*h.shape[1:]):
+        column = (slice(None), *place)
+        found = np.searchsorted(cumulative[column], levels)
+        out[column] = values[column][np.minimum(found, len(h) - 1)]
+    return out
 
 
 # Smallest excess of a weight over the tail's cut-off, relative to the largest weight. Where most
@@ -81,7 +107,7 @@ def tail_length(n_samples: int) -> int:
     return math.ceil(min(n_samples / 5, 3 * math.sqrt(n_samples)))
 
 
-def pareto_k(log_w: PerSample, n_samples: Int[Array, " B"] | None = None) -> PerRow:
+def pareto_k(log_w: LogWeights, n_samples: Int[np.ndarray, " B"] | None = None) -> PerRow:
     """The shape of the Pareto distribution of the largest weights (Vehtari et al., 2024).
 
     Below 0.5 estimates converge fast, up to 0.7 they can be trusted, above 0.7 they cannot: the
@@ -93,17 +119,7 @@ def pareto_k(log_w: PerSample, n_samples: Int[Array, " B"] | None = None) -> Per
         log_w: log-weights, -inf for samples that do not count.
         n_samples: how many do; by default all.
     """
-    count = jnp.full(log_w.shape[1], log_w.shape[0]) if n_samples is None else n_samples
-    return _fit_tail(_largest(log_w)[0], count).k
-
-
-def _largest(log_w: PerSample) -> tuple[Float[Array, "B T"], Int[Array, "B T"]]:
-    """The log-weights of the tail and one more, in descending order, and their places."""
-    n_samples = log_w.shape[0]
-    found = jax.lax.top_k(log_w.T, min(tail_length(n_samples) + 1, n_samples))
-    # Without the barrier XLA moves later slices before its search for the largest and sorts all
-    # samples instead, which takes ten times as long.
-    return jax.lax.optimization_barrier(tuple(found))
+    return smoothed(log_w, n_samples, above=math.inf)[1]
 
 
 class _Tail(NamedTuple):
@@ -115,53 +131,54 @@ class _Tail(NamedTuple):
     k: PerRow
     sigma: PerRow
     cutoff: PerRow
-    length: Int[Array, " B"]
-    flat: Bool[Array, " B"]  # all weights are equal: there is nothing to fit
+    length: Int[np.ndarray, " B"]
+    flat: Bool[np.ndarray, " B"]  # all weights are equal: there is nothing to fit
 
 
-def _fit_tail(top: Float[Array, "B T"], n_samples: Int[Array, " B"]) -> _Tail:
+def _fit_tail(top: Float[np.ndarray, "B T"], n_samples: Int[np.ndarray, " B"]) -> _Tail:
     """By Zhang & Stephens (2009), with the weak prior of Vehtari et al. (2024) for k, at 0.5."""
-    n = n_samples.astype(top.dtype)
-    length = jnp.ceil(jnp.minimum(n / 5, 3 * jnp.sqrt(n))).astype(int)
-    place = jnp.arange(top.shape[1])[None, :]
-    inside = place < length[:, None]
-    cutoff = jnp.take_along_axis(top, jnp.minimum(length, top.shape[1] - 1)[:, None], axis=1)
-    weights = jnp.exp(top - top[:, :1])
-    excess = jnp.where(inside, weights - jnp.exp(cutoff - top[:, :1]), 0.0)
+    n = n_samples.astype(np.float64)
+    m = np.ceil(np.minimum(n / 5, 3 * np.sqrt(n)))
+    length = m.astype(int)
+    inside = np.arange(top.shape[1])[None, :] < length[:, None]
+    place = np.minimum(length, top.shape[1] - 1)[:, None]
+    weights = np.exp(top - top[:, :1])
+    cutoff = np.take_along_axis(weights, place, axis=1)
+    excess = np.where(inside, weights - cutoff, 0.0)
     largest = excess[:, 0]
-    flat = largest <= 1e-6
-    m = length.astype(top.dtype)
-    # the first quartile of the tail: excesses are in descending order
-    quartile_place = length - jnp.floor(m / 4 + 0.5).astype(int)
-    quartile = jnp.take_along_axis(excess, jnp.clip(quartile_place, 0)[:, None], axis=1)[:, 0]
+    flat = ~(largest > 1e-6)
+    # The first quartile of the tail: excesses are in descending order.
+    quartile_place = length - np.floor(m / 4 + 0.5).astype(int)
+    quartile = np.take_along_axis(excess, np.maximum(quartile_place, 0)[:, None], axis=1)[:, 0]
     lost = (quartile < SMALLEST_EXCESS) & ~flat
-    quartile = jnp.maximum(quartile, SMALLEST_EXCESS)
-    n_grid = 30 + math.isqrt(top.shape[1])
-    grid_length = 30 + jnp.floor(jnp.sqrt(m))[:, None]
-    grid_place = jnp.arange(1, n_grid + 1, dtype=top.dtype)[None, :]
-    on_grid = grid_place <= grid_length
-    spread = 1 - jnp.sqrt(grid_length / (grid_place - 0.5))
-    theta = spread / (3 * quartile[:, None]) + 1 / jnp.where(flat, 1.0, largest)[:, None]
-    theta = jnp.where(on_grid & ~flat[:, None], theta, -1.0)
+    quartile = np.maximum(quartile, SMALLEST_EXCESS)
+    grid_length = 30 + np.floor(np.sqrt(m))[:, None]
+    grid_place = np.arange(1, 31 + math.isqrt(top.shape[1]))[None, :]
+    on_grid = (grid_place <= grid_length) & ~flat[:, None]
+    spread = 1 - np.sqrt(grid_length / (grid_place - 0.5))
+    theta = spread / (3 * quartile[:, None]) + 1 / np.where(flat, 1.0, largest)[:, None]
+    theta = np.where(on_grid, theta, -1.0)
+    count = np.maximum(m, 1.0)[:, None]
 
-    def mean_log(theta: Float[Array, "B G"]) -> Float[Array, "B G"]:
-        cells = jnp.log1p(-theta[:, :, None] * excess[:, None, :])
-        return jnp.sum(jnp.where(inside[:, None, :], cells, 0.0), axis=-1) / m[:, None]
+    def mean_log(theta: Float[np.ndarray, "B G"]) -> Float[np.ndarray, "B G"]:
+        return np.log1p(-theta[:, :, None] * excess[:, None, :]).sum(axis=-1) / count
 
     k = mean_log(theta)
-    log_profile = m[:, None] * (jnp.log(-theta / k) - k - 1)
-    posterior = jax.nn.softmax(jnp.where(on_grid, log_profile, -jnp.inf), axis=1)
-    expected = jnp.sum(posterior * theta, axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_profile = np.where(on_grid, count * (np.log(-theta / k) - k - 1), -np.inf)
+    log_profile[flat] = 0.0
+    posterior = np.exp(log_profile - log_profile.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    expected = np.sum(posterior * theta, axis=1, keepdims=True)
     estimate = mean_log(expected)[:, 0]
     shrunk = (m * estimate + 5) / (m + 10)
-    k = jnp.where(flat, 0.0, jnp.where(length >= 5, jnp.where(lost, jnp.inf, shrunk), jnp.nan))
-    relative_cutoff = jnp.exp(cutoff - top[:, :1])[:, 0]
-    return _Tail(k, -estimate / expected[:, 0], relative_cutoff, length, flat)
+    k = np.where(flat, 0.0, np.where(length >= 5, np.where(lost, np.inf, shrunk), np.nan))
+    return _Tail(k, -estimate / expected[:, 0], cutoff[:, 0], length, flat)
 
 
 def smoothed(
-    log_w: PerSample, n_samples: Int[Array, " B"], above: float | Float[Array, ""] = -math.inf
-) -> tuple[PerSample, PerRow]:
+    log_w: LogWeights, n_samples: Int[np.ndarray, " B"] | None = None, above: float = -math.inf
+) -> tuple[LogWeights, PerRow]:
     """Pareto smoothed log-weights (Vehtari et al., 2024), and Pareto's k of the original ones.
 
     The largest weights of a row are replaced by the quantiles of the Pareto distribution fitted to
@@ -171,27 +188,35 @@ def smoothed(
     Samples that do not count have log-weight -inf, `n_samples` do. Rows whose k is not above
     `above` stay as they are.
     """
-    top, place = _largest(log_w)
-    tail = _fit_tail(top, n_samples)
-    chosen = tail.k > above
+    log_w = np.asarray(log_w)
+    count = np.full(log_w.shape[1], len(log_w)) if n_samples is None else np.asarray(n_samples)
+    n_top = min(tail_length(len(log_w)) + 1, len(log_w))
+    place = np.argpartition(-log_w, n_top - 1, axis=0)[:n_top]
+    place = np.take_along_axis(
+        place, np.argsort(-np.take_along_axis(log_w, place, 0), axis=0, kind="stable"), axis=0
+    )
+    top = np.take_along_axis(log_w, place, axis=0).T.astype(np.float64)
+    tail = _fit_tail(top, count)
+    chosen = np.flatnonzero(tail.k > above)
+    if not len(chosen):
+        return log_w, tail.k
+    better = log_w.copy()
+    own = _Tail(*(part[chosen] for part in tail))
+    new = _smoothed_tail(top[chosen], own).T.astype(log_w.dtype)
+    better[place[:, chosen], chosen[None, :]] = new
+    return better, tail.k
 
-    def smooth() -> PerSample:
-        rows = jnp.arange(log_w.shape[1])[:, None]
-        tops = jnp.where(chosen[:, None], _smoothed_tail(top, tail), top)
-        return log_w.T.at[rows, place].set(tops).T
 
-    return jax.lax.cond(jnp.any(chosen), smooth, lambda: log_w), tail.k
-
-
-def _smoothed_tail(top: Float[Array, "B T"], tail: _Tail) -> Float[Array, "B T"]:
+def _smoothed_tail(top: Float[np.ndarray, "B T"], tail: _Tail) -> Float[np.ndarray, "B T"]:
     """The largest log-weights, those inside the tail replaced by quantiles of its fit."""
-    rank = jnp.arange(top.shape[1], dtype=top.dtype)[None, :]
+    rank = np.arange(top.shape[1], dtype=top.dtype)[None, :]
     # The largest weight has rank 0 and so the highest quantile.
     length = tail.length[:, None].astype(top.dtype)
-    level = 1 - (rank + 0.5) / length
-    k = jnp.where(jnp.abs(tail.k) < 1e-3, 1e-3, tail.k)[:, None]
-    excess = tail.sigma[:, None] * jnp.expm1(-k * jnp.log1p(-jnp.clip(level, 0.0, 1 - 1e-6))) / k
-    quantile = top[:, :1] + jnp.log(jnp.minimum(tail.cutoff[:, None] + excess, 1.0))
+    k = np.where(np.abs(tail.k) < 1e-3, 1e-3, tail.k)[:, None]
+    with np.errstate(all="ignore"):
+        level = np.clip(1 - (rank + 0.5) / length, 0.0, 1 - 1e-6)
+        excess = tail.sigma[:, None] * np.expm1(-k * np.log1p(-level)) / k
+        quantile = top[:, :1] + np.log(np.minimum(tail.cutoff[:, None] + excess, 1.0))
     inside = (rank < length) & ~tail.flat[:, None]
-    inside &= jnp.isfinite(tail.k)[:, None] & jnp.isfinite(quantile)
-    return jnp.where(inside, quantile, top)
+    inside &= np.isfinite(tail.k)[:, None] & np.isfinite(quantile)
+    return np.where(inside, quantile, top)

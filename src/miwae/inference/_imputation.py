@@ -22,7 +22,7 @@ from miwae.inference._estimands import (
     expectation_of,
     row_quantiles,
 )
-from miwae.inference._rounds import BLOCK
+from miwae.inference._lanes import BLOCK
 from miwae.inference._sampling import RowReport, SamplingSettings, sample_rows
 from miwae.model import AbstractObservation, Autoencoder, check_data
 
@@ -77,18 +77,20 @@ def impute_single(
     values, seen = check_data(autoencoder, x, observed)
     observation = autoencoder.generative.observation
     needed = np.asarray(~seen.all(axis=1))
-    known, is_known = by_blocks(partial(_statistics, observation), values, seen)
+    known, is_known = statistics_of(observation, values, seen)
     mean, error = known.copy(), np.zeros_like(known)
     report = None
     if needed.any():
         part, part_seen = values[needed], seen[needed]
         keys, estimand = row_keys(key, part, part_seen), conditional_mean(observation)
         settings = settings or SamplingSettings()
-        limits = {"scale": scale, "callback": callback, "deadline": deadline}
+        # The first value is about held-out cells, of which there are none.
+        units = np.ones(known.shape[1], np.float32) if scale is None else scale
+        limits = {"callback": callback, "deadline": deadline, "scale": np.append(1.0, units)}
         sampled = sample_rows(autoencoder, part, part_seen, keys, settings, estimand, **limits)
         report = sampled.report
-        mean[needed] = np.where(is_known[needed], known[needed], sampled.mean)
-        error[needed] = np.where(is_known[needed], 0.0, sampled.standard_error)
+        mean[needed] = np.where(is_known[needed], known[needed], sampled.mean[:, 1:])
+        error[needed] = np.where(is_known[needed], 0.0, sampled.standard_error[:, 1:])
     completed = np.where(seen, values, point_of(observation, mean))
     return SingleImputation(completed, mean, error, _spread_report(needed, report))
 
@@ -98,6 +100,13 @@ def _statistics(
     observation: AbstractObservation, x: Float[Array, "N D"], observed: Bool[Array, "N D"]
 ) -> tuple[Float[Array, "N S"], Bool[Array, "N S"]]:
     return observation.statistics(x, observed)
+
+
+def statistics_of(
+    observation: AbstractObservation, x: Table, observed: TableSeen
+) -> tuple[Float[np.ndarray, "N S"], Bool[np.ndarray, "N S"]]:
+    """The statistics of rows, and which of them were observed."""
+    return by_blocks(partial(_statistics, observation), x, observed)
 
 
 @eqx.filter_jit
@@ -243,7 +252,7 @@ def quantiles(
         observed: True where a cell was seen.
         levels: such as `(0.05, 0.95)`.
         key: a threefry key.
-        settings: how long to sample; by default 1,200 latent samples for every row. Fewer are not
+        settings: how long to sample; by default 1,280 latent samples for every row. Fewer are not
             enough for the tails.
         callback: called with the number of finished rows and of all rows.
         deadline: by `time.monotonic()`; after it no row gets more than one more round.
@@ -251,7 +260,7 @@ def quantiles(
     if not levels or not all(0 < level < 1 for level in levels):
         raise SettingsError(f"levels must lie strictly between 0 and 1, not {levels}")
     values, seen = check_data(autoencoder, x, observed)
-    settings = settings or SamplingSettings(n_samples=10 * BLOCK, tolerance=None)
+    settings = settings or SamplingSettings(n_samples=20 * BLOCK, tolerance=None)
     keys = row_keys(key, values, seen)
     estimand = row_quantiles(autoencoder.generative.observation, tuple(levels))
     limits = {"callback": callback, "deadline": deadline}

@@ -46,7 +46,7 @@ def log_likelihood(
         callback: called with the number of finished rows and of all rows.
     """
     values, seen = check_data(autoencoder, x, observed)
-    limits = {"tolerance": None, "smooth": False, "memory": memory}
+    limits = {"tolerance": None, "adapt": False, "memory": memory}
     settings, keys = SamplingSettings(n_samples=n_samples, **limits), row_keys(key, values, seen)
     sampled = sample_rows(
         autoencoder, values, seen, keys, settings, no_values(), callback=callback

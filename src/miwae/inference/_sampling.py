@@ -1,40 +1,42 @@
 """The engine of imputation: sample each row until it has enough, in bounded memory.
 
-Rows are sampled in bunches. In the first round each row of a bunch gets one block of latent
-samples; each further round doubles the samples of the rows that do not have enough. The shapes are
-the same in all rounds, so each program is compiled once.
+In the first round each row gets one block of latent samples; each further round doubles the
+samples of the rows that do not have enough. Rows whose weights are poor get a better proposal
+before that (`_adaptation.py`), and forget the samples of the one before.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, PyTree
+from jaxtyping import Bool, Float, Int
 
 from miwae._arrays import require_at_least
+from miwae._compilation import COMPILING
 from miwae._shapes import KeyWords, Table, TableSeen
 from miwae.errors import DataError, SettingsError
+from miwae.inference._adaptation import adapted
 from miwae.inference._estimands import Estimand, conditional_mean
-from miwae.inference._rounds import (
-    BLOCK,
-    UNRELIABLE,
-    Estimates,
-    Round,
-    Rows,
-    Samples,
-    draw_blocks,
-    estimate,
+from miwae.inference._importance import (
+    effective_sample_size,
+    log_mean_weight,
+    normalised,
+    smoothed,
+    standard_error,
+    weighted_sum,
 )
+from miwae.inference._lanes import BLOCK, Found, Lanes, Samples, draw_lanes, lane_counts
 from miwae.model import Autoencoder
 
-# Rows of a bunch. Each size is compiled anew, so there are few to choose from; less than the usual
-# smallest only where memory does not allow more.
-SIZES = (1, 4, 16, 64, 256)
-SMALLEST = 16
+UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
+
+# Effective samples per latent sample below which a row that needs more gets a better proposal.
+POOR = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +47,17 @@ class SamplingSettings:
         n_samples: K, the most latent samples drawn for a row.
         tolerance: a row has enough when the Monte Carlo standard error of each of its estimates is
             below this (in their own units: 0.02 is little on standardised data) and its effective
-            sample size is at least `min_ess`. None draws L samples for every row.
+            sample size is at least `min_ess`. None draws K samples for every row.
         min_ess: see `tolerance`; below, a standard error cannot be trusted.
-        smooth: draw more samples for rows with Pareto's k above 0.7, and smooth the weights of
-            those for which it stays above.
+        adapt: find better proposals for rows with poor weights and draw more samples for rows with
+            Pareto's k above 0.7, and smooth the weights of those for which it stays above.
         memory: bytes for the samples that are held at once, roughly.
     """
 
     n_samples: int = 10_000
     tolerance: float | None = 0.02
     min_ess: float = 30.0
-    smooth: bool = True
+    adapt: bool = True
     memory: int = 256 * 2**20
 
     def __post_init__(self) -> None:
@@ -63,16 +65,10 @@ class SamplingSettings:
         if self.tolerance is not None and not self.tolerance > 0:
             raise SettingsError(f"tolerance must be positive or None, not {self.tolerance}")
 
-    @property
-    def room(self) -> int:
-        """R, whole blocks for all samples of a row."""
-        return _n_blocks(self.n_samples) * BLOCK
-
-    def n_rows_at_once(self, n_rows: int, n_values: int) -> int:
-        """Rows of a bunch: as many as there are, or as fit into the memory."""
-        bytes_per_row = 4 * self.room * (n_values + 1)
-        fitting = [n for n in SIZES if n * bytes_per_row <= self.memory] or [1]
-        return next((n for n in fitting if n >= max(n_rows, SMALLEST)), fitting[-1])
+    def rows_at_once(self, n_values: int) -> int:
+        """As many rows as can have all their samples in the memory."""
+        bytes_per_row = 4 * -(-self.n_samples // BLOCK) * BLOCK * (2 * n_values + 20)
+        return int(np.clip(self.memory // bytes_per_row, 1, 256))
 
 
 class RowReport(NamedTuple):
@@ -97,53 +93,87 @@ class Sampled(NamedTuple):
     mean: Float[np.ndarray, "N V"]  # of the estimand, given the observed cells
     standard_error: Float[np.ndarray, "N V"]  # of the mean: Monte Carlo error, not uncertainty
     log_mean_weight: Float[np.ndarray, " N"]  # the estimate of log p(x_obs)
-    summary: PyTree  # that of the estimand, rows first; None where it has none
+    summary: np.ndarray | None  # that of the estimand; None where it has none
     report: RowReport
 
 
-def _n_blocks(n_samples: int) -> int:
-    return -(-n_samples // BLOCK)
+class _Rows(NamedTuple):
+    """The rows of a bunch, and what was found about their proposals."""
+
+    x: Table
+    observed: TableSeen
+    held_out: TableSeen
+    key: KeyWords
+    found: Found
+
+    def chosen(self, rows: np.ndarray) -> "_Rows":
+        return jax.tree.map(lambda a: a[rows], self)
 
 
-def _empty(settings: SamplingSettings, n_rows: int, n_values: int) -> Samples:
-    room = settings.room
-    return Samples(jnp.zeros((room, n_rows)), jnp.zeros((room, n_rows, n_values)))
+class _Drawn(NamedTuple):
+    """All samples of some rows so far."""
+
+    z: Float[np.ndarray, "K B L"]
+    log_w: Float[np.ndarray, "K B"]
+    values: Float[np.ndarray, "K B V"]
+
+    def chosen(self, rows: np.ndarray) -> "_Drawn":
+        return _Drawn(*(np.take(a, rows, axis=1) for a in self))
+
+    def joined(self, more: "_Drawn") -> "_Drawn":
+        return _Drawn(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
 
-def _bunch(x: Table, observed: TableSeen, keys: KeyWords, size: int) -> Rows:
-    """Some rows, filled up to the size of a bunch."""
-    chosen = np.minimum(np.arange(size), len(x) - 1)
-    key = jax.random.wrap_key_data(jnp.asarray(keys[chosen]), impl="threefry2x32")
-    return Rows(jnp.asarray(x[chosen]), jnp.asarray(observed[chosen]), key)
+def _key_words(words: KeyWords) -> jax.Array:
+    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
 
 
-def _round(
-    active: Int[np.ndarray, " A"], size: int, first: int, last: int, n_samples: int
-) -> Round:
-    order = np.zeros(size, dtype=np.int32)
-    order[: len(active)] = active
-    numbers = (len(active), first, last, n_samples)
-    return Round(jnp.asarray(order), *(jnp.asarray(np.int32(n)) for n in numbers))
+def _blocks(
+    autoencoder: Autoencoder, estimand: Estimand, rows: _Rows, before: int, count: int
+) -> _Drawn:
+    """The blocks that take each row from `before` samples to `count`."""
+    n_blocks, first = -(-count // BLOCK), -(-before // BLOCK)
+    per_row = n_blocks - first
+    row = np.repeat(np.arange(len(rows.x)), per_row)
+    block = np.tile(np.arange(first, n_blocks, dtype=np.int32), len(rows.x))
+    parts = []
+    program = partial(draw_lanes, autoencoder, estimand._replace(summary=None))
+    _, size = lane_counts(autoencoder, estimand.n_values)
+    for start in range(0, len(row), size):
+        own, n_lanes = row[start : start + size], len(row[start : start + size])
+        padded = np.resize(own, size)
+        x, observed, held_out, key, found = rows.chosen(padded)
+        blocks = np.resize(block[start : start + size], size)
+        counted = np.clip(count - blocks * BLOCK, 0, BLOCK).astype(np.int32)
+        lanes = Lanes(x, observed, held_out, _key_words(key), found, blocks, counted)
+        samples = program(lanes, jnp.asarray(np.int32(n_lanes)))
+        parts.append(Samples(*(np.asarray(a)[:n_lanes] for a in samples)))
+    joined = (np.concatenate(own) for own in zip(*parts, strict=True))
+    by_row = (a.reshape(len(rows.x), per_row * BLOCK, *a.shape[2:]) for a in joined)
+    return _Drawn(*(np.ascontiguousarray(np.moveaxis(a, 0, 1)) for a in by_row))
 
 
-def compile_sampling(
-    autoencoder: Autoencoder,
-    x: Table,
-    observed: TableSeen,
-    keys: KeyWords,
-    settings: SamplingSettings,
-) -> None:
-    """Compile what the conditional means of so many rows need, without sampling any.
+def compile_sampling(autoencoder: Autoencoder) -> None:
+    """Compile what conditional means need, without sampling any row.
 
     The values of the model do not matter, only its shapes: this can be done before or while it is
     trained.
     """
     estimand = conditional_mean(autoencoder.generative.observation)
-    size = settings.n_rows_at_once(len(x), estimand.n_values)
-    rows, samples = _bunch(x, observed, keys, size), _empty(settings, size, estimand.n_values)
-    nothing = _round(np.zeros(0, dtype=int), size, 0, 1, 1)
-    samples = draw_blocks((autoencoder, estimand, rows, nothing), samples)
-    estimate(estimand, rows, nothing, samples, jnp.asarray(settings.smooth))
+    _, size = lane_counts(autoencoder, estimand.n_values)
+    rows = _nothing(autoencoder, size)
+    zeros = np.zeros(size, dtype=np.int32)
+    lanes = Lanes(*rows[:3], _key_words(rows.key), rows.found, zeros, zeros)
+    with COMPILING["sampling"]:
+        draw_lanes(autoencoder, estimand, lanes, jnp.asarray(np.int32(0)))
+
+
+def _nothing(autoencoder: Autoencoder, n_rows: int) -> _Rows:
+    generative = autoencoder.generative
+    x = np.zeros((n_rows, generative.observation.n_features), dtype=np.float32)
+    no = np.zeros(x.shape, dtype=bool)
+    found = Found.nothing(n_rows, generative.prior.n_latent)
+    return _Rows(x, no, no, np.zeros((n_rows, 2), dtype=np.uint32), found)
 
 
 def sample_rows(
@@ -154,6 +184,7 @@ def sample_rows(
     settings: SamplingSettings,
     estimand: Estimand,
     *,
+    held_out: TableSeen | None = None,
     scale: Float[np.ndarray, " V"] | None = None,
     callback: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
@@ -166,46 +197,100 @@ def sample_rows(
     """
     if len(x) == 0:
         raise DataError("x has no rows")
-    size = settings.n_rows_at_once(len(x), estimand.n_values)
-    samples = _empty(settings, size, estimand.n_values)
     limits = _Limits(settings, 1.0 if scale is None else scale, deadline)
-    whole: Estimates | None = None
-    counts = np.zeros(len(x), dtype=np.int64)
+    held_out = np.zeros(observed.shape, dtype=bool) if held_out is None else held_out
+    found = Found.nothing(len(x), autoencoder.generative.prior.n_latent)
+    whole = _Rows(np.asarray(x, np.float32), observed, held_out, keys, found)
+    into: Sampled | None = None
+    size = settings.rows_at_once(estimand.n_values)
+    done = np.zeros(len(x), dtype=bool)
     for first in range(0, len(x), size):
-        part = slice(first, first + size)
-        rows = _bunch(x[part], observed[part], keys[part], size)
-        active = np.arange(len(x[part]))
-        for before, count in limits.rounds():
-            now = _round(active, size, _n_blocks(before), _n_blocks(count), count)
-            samples = draw_blocks((autoencoder, estimand, rows, now), samples)
-            found = estimate(estimand, rows, now, samples, jnp.asarray(settings.smooth))
-            found = jax.tree.map(lambda a, active=active: np.asarray(a)[active], found)
-            enough = limits.enough(found, count)
-            whole = _stored(whole, len(x), first + active[enough], found, enough)
-            counts[first + active[enough]] = count
-            active = active[~enough]
+        rows = whole.chosen(np.arange(first, min(first + size, len(x))))
+        for own, sampled in _rounds(autoencoder, estimand, rows, limits):
+            into = _stored(into, len(x), first + own, sampled)
+            done[first + own] = True
             if callback is not None:
-                callback(int((counts > 0).sum()), len(x))
-            if not len(active):
-                break
-    assert whole is not None  # there are rows, and the last round finishes all
-    mean, error, log_mean, ess, k = (np.asarray(a) for a in whole[:-1])
-    report = RowReport(counts, ess, k, settings.smooth & (k > UNRELIABLE))
-    return Sampled(mean, error, log_mean, whole.summary, report)
+                callback(int(done.sum()), len(x))
+    assert into is not None  # there are rows, and the last round finishes all
+    return into
+
+
+def _rounds(
+    autoencoder: Autoencoder, estimand: Estimand, rows: _Rows, limits: "_Limits"
+) -> Iterator[tuple[np.ndarray, Sampled]]:
+    """The rows that each round finishes, by their place, and what is known of them."""
+    active, drawn = _two_or_more(np.arange(len(rows.x))), None
+    rows = rows.chosen(active)
+    n_counted = np.zeros(len(active), dtype=np.int64)
+    for before, count in limits.rounds():
+        new = _blocks(autoencoder, estimand, rows, before, count)
+        drawn = new if drawn is None else drawn.joined(new)
+        n_counted += count - before
+        sampled = _estimated(estimand, rows.key, drawn, n_counted, limits.settings)
+        enough = limits.enough(sampled, count)
+        if enough.any():
+            at = np.flatnonzero(enough)
+            yield active[at], jax.tree.map(lambda a, at=at: a[at], sampled)
+        left = _two_or_more(np.flatnonzero(~enough))
+        if not len(left):
+            return
+        active, rows, drawn = active[left], rows.chosen(left), drawn.chosen(left)
+        n_counted, report = n_counted[left], RowReport(*(a[left] for a in sampled.report))
+        if limits.settings.adapt:
+            rows, drawn, n_counted = _with_better_proposals(rows, drawn, n_counted, report)
+
+
+def _two_or_more(rows: np.ndarray) -> np.ndarray:
+    """The same rows, a single one twice: `_importance.py` says why."""
+    return np.resize(rows, 2) if len(rows) == 1 else rows
+
+
+def _with_better_proposals(
+    rows: _Rows, drawn: _Drawn, n_counted: Int[np.ndarray, " B"], report: RowReport
+) -> tuple[_Rows, _Drawn, Int[np.ndarray, " B"]]:
+    """Adapt the proposals of rows with poor weights, whose samples then no longer count."""
+    poor = ~(report.pareto_k <= UNRELIABLE)
+    poor |= report.effective_sample_size < POOR * report.n_samples
+    at = _two_or_more(np.flatnonzero(poor))
+    if not len(at):
+        return rows, drawn, n_counted
+    own = drawn.chosen(at)
+    new = adapted(own.z, own.log_w, n_counted[at], rows.chosen(at).found)
+    found = jax.tree.map(np.copy, rows.found)
+    for into, out in zip(found, new, strict=True):
+        into[at] = out
+    drawn.log_w[:, at] = -np.inf
+    n_counted[at] = 0
+    return rows._replace(found=found), drawn, n_counted
+
+
+def _estimated(
+    estimand: Estimand,
+    key: KeyWords,
+    drawn: _Drawn,
+    n_samples: Int[np.ndarray, " B"],
+    settings: SamplingSettings,
+) -> Sampled:
+    better, k = smoothed(drawn.log_w, n_samples, UNRELIABLE if settings.adapt else np.inf)
+    # Where a sample has no weight, its value need not exist.
+    values = np.where((better > -np.inf)[..., None], drawn.values, 0.0)
+    mean = weighted_sum(normalised(better), values)
+    error = standard_error(better, values, BLOCK)
+    summary = None if estimand.summary is None else estimand.summary(better, values, key)
+    report = RowReport(
+        n_samples.copy(), effective_sample_size(drawn.log_w), k, settings.adapt & (k > UNRELIABLE)
+    )
+    return Sampled(mean, error, log_mean_weight(drawn.log_w, n_samples), summary, report)
 
 
 def _stored(
-    whole: Estimates | None,
-    n_rows: int,
-    rows: Int[np.ndarray, " E"],
-    found: Estimates,
-    enough: Bool[np.ndarray, " A"],
-) -> Estimates:
-    """The estimates of all rows, with those of finished rows filled in."""
+    whole: Sampled | None, n_rows: int, rows: Int[np.ndarray, " E"], found: Sampled
+) -> Sampled:
+    """What is known of all rows, with that of finished rows filled in."""
     zeros = lambda a: np.zeros((n_rows, *a.shape[1:]), a.dtype)  # noqa: E731
     into = jax.tree.map(zeros, found) if whole is None else whole
     for a, b in zip(jax.tree.leaves(into), jax.tree.leaves(found), strict=True):
-        a[rows] = b[enough]
+        a[rows] = b
     return into
 
 
@@ -219,22 +304,22 @@ class _Limits(NamedTuple):
     def rounds(self) -> list[tuple[int, int]]:
         """How many samples a row has before each round and after it."""
         most = self.settings.n_samples
-        if self.settings.tolerance is None and self.deadline is None:
+        if self.settings.tolerance is None and self.deadline is None and not self.settings.adapt:
             return [(0, most)]
         counts = [0, min(BLOCK, most)]
         while counts[-1] < most:
             counts.append(min(2 * counts[-1], most))
         return list(zip(counts[:-1], counts[1:], strict=True))
 
-    def enough(self, found: Estimates, count: int) -> Bool[np.ndarray, " A"]:
+    def enough(self, sampled: Sampled, count: int) -> Bool[np.ndarray, " A"]:
         """Which rows need no further round."""
-        settings = self.settings
+        settings, n_rows = self.settings, len(sampled.mean)
         late = self.deadline is not None and time.monotonic() > self.deadline
         if late or count >= settings.n_samples:
-            return np.ones(len(found.mean), dtype=bool)
+            return np.ones(n_rows, dtype=bool)
         if settings.tolerance is None:
-            return np.zeros(len(found.mean), dtype=bool)
-        _, error, _, ess, k = (np.asarray(a) for a in found[:-1])
-        precise = (error <= settings.tolerance * self.scale).all(axis=1)
-        unreliable = settings.smooth & (k > UNRELIABLE)
-        return precise & (ess >= settings.min_ess) & ~unreliable
+            return np.zeros(n_rows, dtype=bool)
+        report = sampled.report
+        precise = (sampled.standard_error <= settings.tolerance * self.scale).all(axis=1)
+        unreliable = settings.adapt & (report.pareto_k > UNRELIABLE)
+        return precise & (report.effective_sample_size >= settings.min_ess) & ~unreliable

@@ -43,6 +43,12 @@ def draw(
     """
     proposal = autoencoder.propose(x, observed)
     z = proposal.sample(key, n_samples)
+    return weighted(autoencoder, z, log_density(proposal, z), x, observed)
+
+
+def weighted(
+    autoencoder: Autoencoder, z: Latents, log_q: PerSample, x: Rows, observed: Seen
+) -> LatentSamples:
+    """Latent samples that were drawn with the density `q`, decoded and weighted."""
     eta = autoencoder.generative.decode(z)
-    log_q = log_density(proposal, z)
     return LatentSamples(z, eta, log_weights(autoencoder, log_q, z, eta, x, observed))

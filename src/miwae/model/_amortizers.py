@@ -10,14 +10,16 @@ from jaxtyping import Array, Float
 
 from miwae._shapes import Inputs, InputsSeen, Kappa
 from miwae.model._fill import AbstractFill
-from miwae.model._linear import FactorAnalysis
+from miwae.model._linear import FactorAnalysis, LinearPosterior
 from miwae.model._posteriors import AbstractPosterior
 from miwae.model._proposals import AbstractProposal, LinearProposal
 from miwae.model._widths import applied, require_width
+from miwae.model.observations import LinearStart
 
 # Limits of what an encoder makes of the core's posterior: it may be a thousand times narrower or
 # wider, and its tails those of a normal distribution. Beyond, with few samples, float32 overflows.
 MOST_WIDENING = 7.0
+N_SCORING = 2  # steps towards the mode of a row whose cells are not Gaussian
 LIGHTEST_TAIL = 5.0  # about 900 degrees of freedom
 
 
@@ -63,6 +65,7 @@ class LinearAmortizer(AbstractAmortizer):
     core: FactorAnalysis
     fill: AbstractFill
     encoder: Callable[[Float[Array, "B I"]], Kappa]
+    start: LinearStart | None = None  # for columns that are not Gaussian to the core
     df_floor: float = eqx.field(static=True, default=2.1)
     initial_df: float = eqx.field(static=True, default=8.0)
 
@@ -71,7 +74,7 @@ class LinearAmortizer(AbstractAmortizer):
         # learn.
         n_inputs, n_latent = self.core.loadings.shape
         require_width(inputs, n_inputs, "the row of inputs", "the linear core")
-        core = jax.lax.stop_gradient(self.core).posterior(inputs, seen)
+        core = self._of_core(inputs, seen)
         filled = _filled(self.fill, inputs, seen)
         row = jnp.concatenate([filled, seen.astype(filled.dtype), core.mean], axis=-1)
         given = "inputs, indicators and factors of a row"
@@ -84,6 +87,22 @@ class LinearAmortizer(AbstractAmortizer):
         tail = jnp.minimum(tail, LIGHTEST_TAIL)
         df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
         return LinearProposal(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
+
+    def _of_core(self, inputs: Inputs, seen: InputsSeen) -> LinearPosterior:
+        """The posterior of the core, by steps of Fisher scoring where cells are not Gaussian."""
+        core, start = jax.lax.stop_gradient((self.core, self.start))
+        if start is None or start.exact:
+            return core.posterior(inputs, seen)
+        centre = core.mean[None]
+
+        def scored(predicted: Inputs) -> LinearPosterior:
+            slope, weight = start(inputs, seen, predicted)
+            return core.posterior_given(weight, weight * (predicted - centre) + slope)
+
+        predicted = jnp.broadcast_to(centre, inputs.shape)
+        for _ in range(N_SCORING - 1):
+            predicted = centre + scored(predicted).mean @ core.loadings.T
+        return scored(predicted)
 
 
 def _filled(fill: AbstractFill, inputs: Inputs, seen: InputsSeen) -> Inputs:

@@ -28,7 +28,7 @@ from miwae.model.networks import (
     RecurrentDecoder,
     RecurrentEncoder,
 )
-from miwae.model.observations import AbstractObservation
+from miwae.model.observations import AbstractObservation, LinearStart, MixedColumns
 
 
 class _Parts(NamedTuple):
@@ -226,11 +226,14 @@ def linear_core(
     inputs, seen = _embedded(
         observation, jnp.asarray(np.where(observed, x, np.float32(np.nan))), jnp.asarray(observed)
     )
-    n_factors = min(n_latent, observation.n_inputs)
+    inputs, seen = np.asarray(inputs), np.asarray(seen)
+    used = np.flatnonzero(seen.any(axis=0))
+    part = np.ix_(np.flatnonzero(seen.any(axis=1)), used)
+    n_factors = min(n_latent, len(used))
     fit = fit_factor_analysis(
-        np.asarray(inputs), np.asarray(seen), n_factors=n_factors, noise_floor=noise_floor
+        inputs[part], seen[part], n_factors=n_factors, noise_floor=noise_floor
     )
-    return fit.model.padded(n_latent)
+    return fit.model.padded(n_latent, used, observation.n_inputs)
 
 
 def linear_autoencoder(
@@ -257,10 +260,18 @@ def linear_autoencoder(
     residual_network = network(n_latent, observation.n_parameters, key=key_d)
     encoder = network(2 * observation.n_inputs + n_latent, 3 * n_latent, key=key_e)
     decoder = LinearResidual(linear, residual_network)
+    start = None
+    if isinstance(observation, MixedColumns):
+        start = _linear_start(observation, core)
     return Autoencoder(
         LatentModel(StandardNormal(n_latent), decoder, observation),
-        LinearAmortizer(core, ZeroFill(), encoder),
+        LinearAmortizer(core, ZeroFill(), encoder, start),
     )
+
+
+@eqx.filter_jit
+def _linear_start(observation: MixedColumns, core: FactorAnalysis) -> LinearStart:
+    return observation.linear_start(core.mean, core.noise)
 
 
 @eqx.filter_jit

@@ -20,12 +20,11 @@ from miwae.kernels import cholesky_solve
 
 
 class LinearPosterior(NamedTuple):
-    """`z | x_obs ~ N(mean, (C C')^-1)` for each row, and the marginal likelihood of its cells."""
+    """`z | x_obs ~ N(mean, (C C')^-1)` for each row."""
 
     mean: PerLatent
     cholesky: Matrices  # C, lower triangular
     inverse: Matrices  # C^-1
-    log_prob: PerRow  # log p(x_obs)
 
 
 class FactorAnalysis(eqx.Module):
@@ -36,34 +35,50 @@ class FactorAnalysis(eqx.Module):
     noise: Float[Array, " D"]
 
     def posterior(self, x: Rows, observed: Seen) -> LinearPosterior:
-        """The posterior of the factors of each row given its observed cells.
+        """The posterior of the factors of each row given its observed cells."""
+        weight = jnp.where(observed, 1 / self.noise[None], 0.0)
+        residual = jnp.where(observed, jnp.where(observed, x, 0.0) - self.mean[None], 0.0)
+        return self.posterior_given(weight, weight * residual)
 
-        Precision `I + W_obs' diag(psi_obs)^-1 W_obs`; the determinant lemma and Woodbury's
-        identity give the marginal density from the same Cholesky factor.
+    def log_prob(self, x: Rows, observed: Seen) -> PerRow:
+        """`log p(x_obs)`, by the determinant lemma and Woodbury's identity."""
+        found = self.posterior(x, observed)
+        residual = jnp.where(observed, jnp.where(observed, x, 0.0) - self.mean[None], 0.0)
+        square = jnp.where(observed, residual**2 / self.noise[None], 0.0)
+        half = jnp.einsum("blm,bl->bm", found.cholesky, found.mean)
+        log_det = jnp.sum(jnp.log(jnp.diagonal(found.cholesky, axis1=1, axis2=2)), axis=-1)
+        constants = jnp.where(observed, jnp.log(2 * math.pi * self.noise)[None], 0.0)
+        return -0.5 * (jnp.sum(square + constants, -1) - jnp.sum(half**2, -1)) - log_det
+
+    def posterior_given(self, weight: Rows, information: Rows) -> LinearPosterior:
+        """The posterior of the factors given the precision of each feature of a row.
+
+        Precision `I + W' diag(weight) W`; the information is the weight times the deviation of
+        what was observed from the mean.
         """
         n_latent = self.loadings.shape[1]
-        residual = jnp.where(observed, jnp.where(observed, x, 0.0) - self.mean[None], 0.0)
-        weight = jnp.where(observed, 1 / self.noise[None], 0.0)
         outer = (self.loadings[:, :, None] * self.loadings[:, None, :]).reshape(-1, n_latent**2)
         precision = (outer.T @ weight.T).reshape(n_latent, n_latent, -1)
-        projected = (self.loadings.T @ (weight * residual).T)[:, None]
+        projected = (self.loadings.T @ information.T)[:, None]
         identity = jnp.eye(n_latent)[..., None]
         known = [jnp.broadcast_to(identity, precision.shape), projected]
         factor, solved = cholesky_solve(identity + precision, jnp.concatenate(known, axis=1))
         inverse, half = solved[:, :-1], solved[:, -1]
         mean = jnp.sum(inverse * half[:, None], axis=0).T
-        log_det = jnp.sum(jnp.log(jnp.diagonal(factor)), axis=-1)
-        quadratic = jnp.sum(weight * residual**2, -1) - jnp.sum(half**2, axis=0)
-        constants = jnp.where(observed, jnp.log(2 * math.pi * self.noise)[None], 0.0)
-        log_prob = -0.5 * (quadratic + jnp.sum(constants, -1)) - log_det
         rows_first = lambda a: jnp.moveaxis(a, -1, 0)  # noqa: E731
-        return LinearPosterior(mean, rows_first(factor), rows_first(inverse), log_prob)
+        return LinearPosterior(mean, rows_first(factor), rows_first(inverse))
 
-    def padded(self, n_latent: int) -> "FactorAnalysis":
-        """The same model with more factors, of zero loadings."""
-        missing = n_latent - self.loadings.shape[1]
-        loadings = jnp.pad(self.loadings, ((0, 0), (0, missing)))
-        return FactorAnalysis(loadings, self.mean, self.noise)
+    def padded(
+        self, n_latent: int, used: Int[np.ndarray, " D"] | None = None, n_features: int = 0
+    ) -> "FactorAnalysis":
+        """The same model with more factors of zero loadings, and more features of unit noise."""
+        if used is None:
+            used, n_features = np.arange(len(self.mean)), len(self.mean)
+        loadings = np.zeros((n_features, n_latent), dtype=np.float32)
+        mean, noise = np.zeros(n_features, np.float32), np.ones(n_features, np.float32)
+        loadings[used, : self.loadings.shape[1]] = self.loadings
+        mean[used], noise[used] = self.mean, self.noise
+        return FactorAnalysis(jnp.asarray(loadings), jnp.asarray(mean), jnp.asarray(noise))
 
 
 class FactorFit(NamedTuple):

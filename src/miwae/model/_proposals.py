@@ -37,6 +37,11 @@ class AbstractProposal(eqx.Module):
 
     stratified: ClassVar[bool] = False
 
+    @property
+    def centre(self) -> PerLatent | None:
+        """The point about which each row's distribution is symmetric, if there is one."""
+        return None
+
     @abc.abstractmethod
     def sample(self, key: Keys, n_samples: int) -> Latents:
         """K draws for each row."""
@@ -53,16 +58,16 @@ class AbstractProposal(eqx.Module):
         """
         return jnp.zeros((n_samples, 1))
 
-    def of_rows(self, rows: slice) -> "AbstractProposal":
-        """The proposal of some rows; override it where rows share arrays."""
-        return jax.tree.map(lambda a: a[rows] if eqx.is_array(a) else a, self)
-
 
 class NormalProposal(AbstractProposal):
     """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
 
     loc: PerLatent
     scale: PerLatent
+
+    @property
+    def centre(self) -> PerLatent:
+        return self.loc
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
         loc, scale = features_first(self.loc), features_first(self.scale)
@@ -81,6 +86,10 @@ class StudentTProposal(AbstractProposal):
     loc: PerLatent
     scale: PerLatent
     df: PerLatent
+
+    @property
+    def centre(self) -> PerLatent:
+        return self.loc
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
         loc, scale, df = map(features_first, (self.loc, self.scale, self.df))
@@ -116,6 +125,10 @@ class FullNormalProposal(AbstractProposal):
     loc: PerLatent
     tril: Matrices
 
+    @property
+    def centre(self) -> PerLatent:
+        return self.loc
+
     def sample(self, key: Keys, n_samples: int) -> Latents:
         eps = _standard_normal(key, n_samples, self.loc)
         return self.loc[None] + jnp.einsum("blm,kbm->kbl", self.tril, eps)
@@ -131,6 +144,10 @@ class FullStudentTProposal(AbstractProposal):
     loc: PerLatent
     tril: Matrices
     df: PerRow
+
+    @property
+    def centre(self) -> PerLatent:
+        return self.loc
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
         """A normal over the root of a gamma variable, with implicit gradients in `df`."""
@@ -195,10 +212,6 @@ class MixtureProposal(AbstractProposal):
         log_given = np.log(np.bincount(component) / n_samples).astype(np.float32)
         return self.log_shares.T[component] - log_given[component][:, None]
 
-    def of_rows(self, rows: slice) -> "MixtureProposal":
-        components = tuple(component.of_rows(rows) for component in self.components)
-        return MixtureProposal(components, self.log_shares[rows])
-
 
 class FlowProposal(AbstractProposal):
     """Location and scale of a normalising flow whose shape depends on a context."""
@@ -218,31 +231,31 @@ class FlowProposal(AbstractProposal):
         inner = self.flow.log_prob(eps, condition=self.context[None])
         return inner - jnp.sum(jnp.log(self.scale), axis=-1)[None]
 
-    def of_rows(self, rows: slice) -> "FlowProposal":
-        """All rows share the flow."""
-        return FlowProposal(self.flow, self.loc[rows], self.scale[rows], self.context[rows])
-
 
 class LinearProposal(AbstractProposal):
-    """`z = centre + C^-T (delta + scale * eps)` with independent Student-t `eps`.
+    """`z = mean + C^-T (delta + scale * eps)` with independent Student-t `eps`.
 
     C is the Cholesky factor of a posterior precision: with delta 0 and scale 1 the draws have (but
     for their tails) the posterior of the linear-Gaussian core.
     """
 
-    centre: PerLatent
+    mean: PerLatent
     cholesky: Matrices
     inverse: Matrices  # of the factor
     delta: PerLatent
     scale: PerLatent
     df: PerLatent
 
+    @property
+    def centre(self) -> PerLatent:
+        return self.mean + _transposed_product(self.inverse, self.delta[None])[0]
+
     def sample(self, key: Keys, n_samples: int) -> Latents:
         inner = StudentTProposal(self.delta, self.scale, self.df).sample(key, n_samples)
-        return self.centre[None] + _transposed_product(self.inverse, inner)
+        return self.mean[None] + _transposed_product(self.inverse, inner)
 
     def log_prob(self, z: Latents) -> PerSample:
-        inner = _transposed_product(self.cholesky, z - self.centre[None])
+        inner = _transposed_product(self.cholesky, z - self.mean[None])
         log_det = jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
         return StudentTProposal(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]
 

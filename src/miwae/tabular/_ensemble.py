@@ -15,7 +15,6 @@ from miwae._threads import side_by_side
 from miwae.inference import (
     RowReport,
     SamplingSettings,
-    compile_sampling,
     impute_multiple,
     impute_single,
     log_likelihood,
@@ -43,17 +42,6 @@ def _means_settings(n_samples: int, n_members: int = 1) -> SamplingSettings:
     """The error of a mean over members is smaller than that of each."""
     tolerance = TOLERANCE * math.sqrt(n_members)
     return SamplingSettings(n_samples=n_samples, tolerance=tolerance, min_ess=20.0)
-
-
-def compile_means(autoencoder: Autoencoder, x: Rows, observed: Seen, n_samples: int) -> None:
-    """Prepare `Ensemble.means` for as many incomplete rows as these have."""
-    needed = ~observed.all(axis=1)
-    if not needed.any():
-        return
-    rows = slice(0, _chunk_size(autoencoder.generative.observation.n_statistics))
-    part = (x[needed][rows], observed[needed][rows])
-    keys = row_keys(jax.random.key(0), *part)
-    compile_sampling(autoencoder, *part, keys, _means_settings(n_samples))
 
 
 def _chunk_size(width: int) -> int:

@@ -16,7 +16,7 @@ from miwae.events import Event
 from miwae.model import AbstractObservation
 from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
-from miwae.tabular._observation import observation_of
+from miwae.tabular._observation import TableModel
 from miwae.tabular._settings import TableSettings
 from miwae.training import (
     TrainingRecord,
@@ -97,7 +97,7 @@ def _models(
     if not histories or table.training is None:
         load_tree(path, ())
         return ()
-    observation = observation_of(table.schema)
+    observation = TableModel.of(table.schema).observation
     _require_plausible(path, table.settings, observation, len(histories))
     autoencoder, state = empty_model(observation, table.settings, table.training)
     models, _ = load_tree(path, tuple((autoencoder, _kept(state)) for _ in histories))

@@ -1,5 +1,6 @@
 """A table that has been learned: a frozen value that imputes, draws and scores."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from miwae.inference import RowReport
 from miwae.tabular._encoding import EncodedTable, ImputedCells
 from miwae.tabular._ensemble import Ensemble
 from miwae.tabular._fitting import FittedModel, fit_ensemble, seed_key, update_model
-from miwae.tabular._observation import observation_of, statistic_scale
+from miwae.tabular._observation import TableModel
 from miwae.tabular._settings import TableSettings, training_settings
 from miwae.training import TrainingRecord, TrainingSettings
 
@@ -89,7 +90,7 @@ class FittedTable:
             first = replace(self.settings, max_steps=1)
             now = self._trained(table, first, None, progress)
         assert now.training is not None
-        x, observed = table.x[trainable], table.observed[trainable]
+        x, observed = now._model.padded(table.x[trainable], table.observed[trainable])
         models = tuple(
             update_model(model, x, observed, settings=now.training) for model in now.models
         )
@@ -103,7 +104,7 @@ class FittedTable:
         progress: Progressor,
     ) -> "FittedTable":
         trainable = table.trainable
-        x, observed = table.x[trainable], table.observed[trainable]
+        x, observed = self._model.padded(table.x[trainable], table.observed[trainable])
         events = self.events
         n_unused = int(np.count_nonzero(~trainable)) if table.x.shape[1] else 0
         if n_unused:
@@ -113,7 +114,7 @@ class FittedTable:
             return replace(self, events=events)
         training = training_settings(settings, observed)
         models = fit_ensemble(
-            observation_of(self.schema), x, observed, settings, training, deadline, progress
+            self._model.observation, x, observed, settings, training, deadline, progress
         )
         events = _united(events, _of_models(models))
         return replace(self, models=models, training=training, events=events)
@@ -150,10 +151,10 @@ class FittedTable:
         rows, x, observed = self._needed(table)
         report = RowReport.empty(table.n_rows)
         if not len(rows):
-            return Imputed(ImputedCells(table, rows, x), report, ())
+            return Imputed(ImputedCells(table, rows, table.x[rows]), report, ())
         ensemble = self._ensemble("imputing", deadline, progress)
         values, own = ensemble.means(x, observed)
-        cells = ImputedCells(table, rows, values)
+        cells = ImputedCells(table, rows, values[:, self._model.place])
         return Imputed(cells, _spread(report, rows, own), _of_weights(own))
 
     def draws(
@@ -167,10 +168,13 @@ class FittedTable:
         """Draws of the missing cells from their joint distribution, and what happened."""
         rows, x, observed = self._needed(table)
         if not len(rows):
-            return [dict(ImputedCells(table, rows, x)) for _ in range(n_imputations)], ()
+            return [
+                dict(ImputedCells(table, rows, table.x[rows])) for _ in range(n_imputations)
+            ], ()
         ensemble = self._ensemble("sampling", deadline, progress)
         copies, report = ensemble.draws(x, observed, n_imputations)
-        cells = [dict(ImputedCells(table, rows, copy)) for copy in copies]
+        place = self._model.place
+        cells = [dict(ImputedCells(table, rows, copy[:, place])) for copy in copies]
         return cells, _of_weights(report)
 
     def quantiles(
@@ -186,11 +190,13 @@ class FittedTable:
         Columns without an order have their most probable value at all levels.
         """
         rows, x, observed = self._needed(table)
-        limits = np.repeat(x[None], len(levels), axis=0)
+        limits = np.repeat(table.x[rows][None], len(levels), axis=0)
         if len(rows):
+            place = self._model.place
             ensemble = self._ensemble("quantiles", deadline, progress)
-            limits = ensemble.quantiles(x, observed, levels)
+            limits = ensemble.quantiles(x, observed, levels)[:, :, place]
             point, _ = self._ensemble("imputing", deadline, progress).means(x, observed)
+            point = point[:, place]
             for j, position in enumerate(self.schema.modelled):
                 kind = self.schema.columns[position].kind
                 limits[:, :, j] = kind.interval(limits[:, :, j], point[:, j])
@@ -203,7 +209,7 @@ class FittedTable:
         if not self.models:
             return np.zeros(table.n_rows)
         ensemble = self._ensemble("scoring", deadline, progress)
-        log_prob = ensemble.log_prob(table.x, table.observed)
+        log_prob = ensemble.log_prob(*self._model.padded(table.x, table.observed))
         return np.where(table.trainable, log_prob + table.log_slope, 0.0)
 
     @property
@@ -213,15 +219,19 @@ class FittedTable:
 
     def _needed(
         self, table: EncodedTable
-    ) -> tuple[np.ndarray, Float[np.ndarray, "H D"], Bool[np.ndarray, "H D"]]:
-        """The rows that have something to impute."""
+    ) -> tuple[np.ndarray, Float[np.ndarray, "H F"], Bool[np.ndarray, "H F"]]:
+        """The rows that have something to impute, as the observation model has them."""
         needed = table.needed if self.models else np.zeros(table.n_rows, dtype=bool)
-        return np.flatnonzero(needed), table.x[needed], table.observed[needed]
+        return np.flatnonzero(needed), *self._model.padded(table.x[needed], table.observed[needed])
+
+    @functools.cached_property
+    def _model(self) -> TableModel:
+        return TableModel.of(self.schema)
 
     def _ensemble(self, what: str, deadline: float | None, progress: Progressor) -> Ensemble:
         return Ensemble(
             [model.autoencoder for model in self.models],
-            scale=statistic_scale(self.schema),
+            scale=self._model.scale,
             n_samples=self.settings.n_imputation_samples,
             key=jax.random.fold_in(seed_key(self.settings), IMPUTING),
             callback=progress.rows(what),

@@ -1,132 +1,102 @@
 """From the kinds of the columns to their joint observation model."""
 
-from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
 
 import equinox as eqx
-import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Bool, Float, Int
 
 from miwae.columns import Schema
 from miwae.columns.kinds import Family
-from miwae.model import (
-    AbstractObservation,
-    Bernoulli,
-    Categorical,
-    Count,
-    FactorAnalysis,
-    Heterogeneous,
-    Ordinal,
-    Part,
-    Points,
-    Stretch,
-    StretchedNormal,
-    StudentT,
-)
+from miwae.model import Coded, FactorAnalysis, MixedColumns, Stretch
 
 # The floor under the scale of a column is a share of its noise in the linear core, within limits.
 FLOOR_SHARE = 0.2
 LOWEST_FLOOR = 0.02
 HIGHEST_FLOOR = 0.3
 
+# In the units of Monte Carlo error of a statistic that nobody reads.
+ANY_ERROR = 1e30
 
-def _student_t(families: Sequence[Family]) -> AbstractObservation:
-    return StudentT(len(families), _floors(len(families)))
-
-
-def _stretched_normal(families: Sequence[Family]) -> AbstractObservation:
-    stretches = tuple(Stretch(*family.parameters) for family in families)
-    return StretchedNormal(stretches, _floors(len(families)))  # pyright: ignore[reportCallIssue]
-
-
-def _sizes(families: Sequence[Family]) -> tuple[int, ...]:
-    return tuple(family.size for family in families)
-
-
-# How columns of one family are modelled together, in the order in which the parts of a model come.
-# Equinox lets a property stand for an abstract field; a type checker takes it for an argument.
-_FAMILIES: dict[str, Callable[[Sequence[Family]], AbstractObservation]] = {
-    "student_t": _student_t,
-    "bernoulli": lambda families: Bernoulli(len(families)),
-    "count": lambda families: Count(len(families)),
-    "stretched_normal": _stretched_normal,
-    "points": lambda families: Points.of([dict(family.parameters) for family in families]),
-    "categorical": lambda families: Categorical(_sizes(families)),  # pyright: ignore
-    "ordinal": lambda families: Ordinal(_sizes(families)),  # pyright: ignore
+# Which of the three parts of the observation model a family belongs to.
+_PART = {
+    "student_t": 0,
+    "stretched_normal": 0,
+    "bernoulli": 1,
+    "categorical": 1,
+    "ordinal": 1,
+    "points": 1,
+    "count": 2,
 }
 
-# Families whose columns are padded to the largest among those modelled together.
-_PADDED = frozenset({"points", "categorical", "ordinal"})
+
+@final
+@dataclass(frozen=True)
+class TableModel:
+    """The observation model of a table, padded, and where its modelled columns stand in it."""
+
+    observation: MixedColumns
+    place: Int[np.ndarray, " D"]
+    scale: Float[np.ndarray, " S"]  # the unit of Monte Carlo error of each statistic
+
+    @classmethod
+    def of(cls, schema: Schema) -> "TableModel":
+        """For the kinds of the modelled columns."""
+        kinds = [schema.columns[position].kind for position in schema.modelled]
+        families = [kind.family for kind in kinds if kind.family is not None]
+        part = np.array([_PART[family.name] for family in families], dtype=int)
+        numbers, coded, counts = (np.flatnonzero(part == i) for i in range(3))
+        observation = MixedColumns.of(
+            [_stretch(families[i]) for i in numbers],
+            [_coded(families[i]) for i in coded],
+            len(counts),
+        )
+        n_numbers, n_coded, n_levels, _ = observation.sizes
+        place = np.zeros(len(families), dtype=int)
+        for first, own in ((0, numbers), (n_numbers, coded), (n_numbers + n_coded, counts)):
+            place[own] = first + np.arange(len(own))
+        units = np.array([kind.unit for kind in kinds], dtype=np.float32)
+        scale = np.full(observation.n_statistics, ANY_ERROR, dtype=np.float32)
+        scale[: len(numbers)] = units[numbers]
+        is_points = np.array([families[i].name == "points" for i in coded], dtype=bool)
+        scale[n_numbers + np.flatnonzero(is_points)] = 1.0
+        column = np.repeat(np.arange(len(coded)), [families[i].size for i in coded])
+        levels = n_numbers + n_coded + np.arange(len(column))
+        scale[levels[~is_points[column]]] = 1.0
+        first = n_numbers + n_coded + n_levels
+        scale[first : first + len(counts)] = units[counts]
+        return cls(observation, place, scale)
+
+    def padded(
+        self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]
+    ) -> tuple[Float[np.ndarray, "N F"], Bool[np.ndarray, "N F"]]:
+        """Rows as the observation model has them; what pads them was not observed."""
+        shape = (len(x), self.observation.n_features)
+        wide, seen = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
+        wide[:, self.place], seen[:, self.place] = x, observed
+        return wide, seen
 
 
-def observation_of(schema: Schema) -> AbstractObservation:
-    """The observation model of the modelled columns, in their order."""
-    families = _families(schema)
-    parts = []
-    for name, combined in _FAMILIES.items():
-        own = {i: family.size for i, family in enumerate(families) if family.name == name}
-        groups = _of_similar_size(own) if name in _PADDED else [tuple(own)]
-        for group in filter(None, groups):
-            parts.append(Part(combined([families[i] for i in group]), group))
-    if len(parts) == 1:
-        return parts[0].observation
-    return Heterogeneous(tuple(parts))  # pyright: ignore[reportCallIssue]
+def _stretch(family: Family) -> Stretch | None:
+    return Stretch(*family.parameters) if family.name == "stretched_normal" else None
 
 
-def _families(schema: Schema) -> list[Family]:
-    families = (schema.columns[position].kind.family for position in schema.modelled)
-    return [family for family in families if family is not None]
+def _coded(family: Family) -> Coded:
+    if family.name == "points":
+        values, shares = zip(*family.parameters, strict=True)
+        return Coded("points", values, shares)
+    sort = "ordinal" if family.name == "ordinal" else "category"
+    return Coded(sort, range(family.size), [1 / family.size] * family.size)
 
 
-def _of_similar_size(sizes: Mapping[int, int]) -> list[tuple[int, ...]]:
-    """Columns in groups in which none takes more than twice as many values as another."""
-    groups: list[list[int]] = []
-    for i in sorted(sizes, key=lambda i: sizes[i]):
-        if groups and sizes[i] <= 2 * sizes[groups[-1][0]]:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    return [tuple(sorted(group)) for group in groups]
-
-
-def _floors(n_features: int) -> Float[Array, " D"]:
-    """Before a fit; `with_floors` sets those of a fit."""
-    return jax.numpy.asarray(np.full(n_features, HIGHEST_FLOOR, dtype=np.float32))
-
-
-def with_floors(observation: AbstractObservation, core: FactorAnalysis) -> AbstractObservation:
+def with_floors(observation: MixedColumns, core: FactorAnalysis) -> MixedColumns:
     """Floors under the scales: a share of what the linear core leaves unexplained in a column.
 
     The paper's floor of 0.1 is too high for columns that follow from the others, and hides it; for
     columns with repeated values a lower one lets the model spend itself on them.
     """
-    noise = np.asarray(core.noise)
+    noise = np.asarray(core.noise)[: observation.sizes[0]]
     floors = np.clip(FLOOR_SHARE * np.sqrt(noise), LOWEST_FLOOR, HIGHEST_FLOOR)
-    parts = [part.observation for part in _parts(observation)]
-    floored, start = [], 0
-    for part in parts:
-        own = floors[start : start + part.n_inputs].astype(np.float32)
-        start += part.n_inputs
-        if isinstance(part, StudentT | StretchedNormal):
-            part = eqx.tree_at(lambda p: p.scale_floor, part, jax.numpy.asarray(own))
-        floored.append(part)
-    if not isinstance(observation, Heterogeneous):
-        return floored[0]
-    return eqx.tree_at(lambda o: [p.observation for p in o.parts], observation, floored)
-
-
-def _parts(observation: AbstractObservation) -> tuple[Part, ...]:
-    if isinstance(observation, Heterogeneous):
-        return observation.parts
-    return (Part(observation, tuple(range(observation.n_features))),)
-
-
-def statistic_scale(schema: Schema) -> Float[np.ndarray, " S"]:
-    """The unit of error of each statistic: 1 on standardised scales and for probabilities."""
-    units = [schema.columns[position].kind.unit for position in schema.modelled]
-    scales = []
-    for part in _parts(observation_of(schema)):
-        own = np.array([units[i] for i in part.columns], dtype=np.float32)
-        one_each = part.observation.n_statistics == len(own)
-        scales.append(own if one_each else np.ones(part.observation.n_statistics, np.float32))
-    return np.concatenate(scales)
+    return eqx.tree_at(lambda o: o.floor, observation, jnp.asarray(floors.astype(np.float32)))

@@ -20,6 +20,9 @@ LONG_RUN = 2_000
 # Held-out cells are learned from at last, for this share of the steps that led to the best state.
 FINISH = 0.3
 
+# Steps for the amortizer alone, at last.
+POLISH = 500
+
 # Rows below which a step takes half as many of them.
 SMALL_TABLE = 500
 
@@ -78,14 +81,14 @@ def training_settings(
         max_steps=steps,
         learning_rate=LEARNING_RATE,
         averaging=AVERAGING,
-        shards=1,  # the other core is at another member of the ensemble
         evaluate_every=min(EVALUATE_EVERY, max(steps // 4, 1)),
         evaluate_growth=EVALUATE_GROWTH,
         evaluation_rows=512,
-        evaluation_samples=50,
+        evaluation_samples=64,
         held_out=held_out,
         patience=PATIENCE if settings.early_stopping else None,
         finish=FINISH if settings.early_stopping else 0.0,
+        polish=min(POLISH, steps),
         hasty=steps < LONG_RUN,
     )
 

@@ -158,7 +158,7 @@ def load_checkpoint(
             f"{path} is of a run on other data or with another key: use those, or another file"
         )
     saved, own = header.get("settings", {}), dataclasses.asdict(settings)
-    may_differ = {"max_seconds", "patience", "devices"}
+    may_differ = {"max_seconds", "patience"}
     if settings.schedule == "constant":
         may_differ.add("max_steps")
     for name in own:

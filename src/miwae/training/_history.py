@@ -13,7 +13,7 @@ from miwae.training._holdout import HeldOutScore
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState
 
-Phase = Literal["compiling", "training", "finishing", "done"]
+Phase = Literal["compiling", "training", "finishing", "polishing", "done"]
 
 
 class TrainingRecord(NamedTuple):
@@ -67,7 +67,8 @@ def with_score(
     now = state.result(settings)
     if score is None:
         return eqx.tree_at(lambda s: s.best, state, now)
-    value = score.log_density if settings.monitor == "log_density" else -score.error
+    chosen = score.log_density if settings.monitor == "log_density" else -score.error
+    value = jnp.asarray(np.float32(chosen))
     is_best = float(value) > float(state.best_score)
     reference = float(state.reference_score)
     margin = settings.min_improvement * abs(reference)

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
 
-from miwae._arrays import require_trainable
-from miwae._compilation import make_room_for_programs, program_of
+from miwae._arrays import padded_size, require_trainable
+from miwae._compilation import COMPILING, make_room_for_programs, program_of
 from miwae._threads import meanwhile
 from miwae.errors import FileFormatError
+from miwae.inference import compile_sampling
 from miwae.model import Autoencoder, check_data
 from miwae.training._checkpoint import load_checkpoint, save_checkpoint
 from miwae.training._guard import Guard
@@ -38,6 +39,8 @@ from miwae.training._steps import Advanced, advance
 
 FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all observed cells
 FINISHING_CHUNKS = 10  # chunks of the last steps; time and progress are checked between them
+POLISH = 2**30 - 2  # folded into the key of a run for the steps of the amortizer alone
+FEWEST_ROWS = 64  # tables of fewer share a program
 NOT_LEARNED = "the held-out cells were not learned from"
 
 
@@ -108,7 +111,7 @@ def fit(
         FileFormatError: a checkpoint of another run, or of more steps than allowed.
     """
     values, seen = check_data(autoencoder, x, observed)
-    require_trainable(seen)
+    require_trainable(seen, columns=not autoencoder.generative.observation.padded)
     path = None if checkpoint is None else Path(checkpoint)
     run, start = _prepare(autoencoder, values, seen, settings, key, callback, path, copies_of)
     moment, reason = _train(run, start)
@@ -152,7 +155,7 @@ def _prepare(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
     evaluation, remaining = evaluation_of(x, observed, settings, rng, key_score, copies_of)
     guard = Guard(settings, settings.divergence * remaining.sum() / len(x))
-    start = _Moment(initial_state(autoencoder, settings, key_state, len(x)), guard)
+    start = _Moment(initial_state(autoencoder, settings, key_state, _n_padded(len(x))), guard)
     fingerprint = "" if checkpoint is None else _fingerprint(x, observed, key)
     if checkpoint is not None and checkpoint.exists():
         start = _resumed(checkpoint, start, settings, fingerprint)
@@ -207,33 +210,54 @@ def _first_evaluation(
 ) -> _Moment:
     """Evaluate the initial model while the training program is compiled on another thread."""
     run.report("compiling", int(moment.state.step), run.settings.max_steps, None)
-    compile_steps = lambda: take_steps(moment.state, 0)  # noqa: E731
+
+    def compile_steps() -> None:
+        with COMPILING["training"]:
+            take_steps(moment.state, 0)
+
     with meanwhile(*([compile_steps] if _reason_to_stop(run, moment.state) is None else [])):
         if run.evaluation is None or moment.history:
             return moment
+        compile_sampling(moment.state.autoencoder)
         return _evaluated(run, moment, math.nan)
 
 
 def _steps_on(run: _Run, observed: Seen) -> Callable[[TrainingState, int], Advanced]:
     """The function that takes steps on these cells of the run's rows."""
-    x, seen = jnp.asarray(run.x), jnp.asarray(observed)
+    n_rows = len(run.x)
+    padding = ((0, _n_padded(n_rows) - n_rows), (0, 0))
+    x, seen = jnp.asarray(np.pad(run.x, padding)), jnp.asarray(np.pad(observed, padding))
     program = _program_of(run.settings)
     # A NumPy scalar goes to the device without a program of its own; an addition would need one.
-    return lambda state, n_steps: program(state, x, seen, jnp.asarray(np.int32(n_steps)))
+    whole = lambda n: jnp.asarray(np.int32(n))  # noqa: E731
+    return lambda state, n_steps: program(state, x, seen, whole(n_rows), whole(n_steps))
+
+
+def _n_padded(n_rows: int) -> int:
+    return padded_size(max(n_rows, FEWEST_ROWS))
+
+
+# Settings that the compiled program of a step depends on.
+_STRUCTURE = (
+    *("objective", "estimator", "n_samples", "batch_size", "optimizer", "learning_rate", "clip"),
+    *("schedule", "warmup_steps", "weight_decay", "input_dropout", "averaging"),
+)
 
 
 def _program_of(settings: TrainingSettings) -> Callable[..., Advanced]:
-    """The compiled training program, shared by runs that differ in `max_seconds` only."""
-    timeless = dataclasses.replace(settings, max_seconds=None)
+    """The compiled training program, shared by all runs that can share one."""
+    names = _STRUCTURE if settings.schedule == "constant" else (*_STRUCTURE, "max_steps")
+    own = TrainingSettings(**{name: getattr(settings, name) for name in names})
     program = program_of(advance, hasty=settings.hasty)
-    return lambda state, x, observed, n_steps: program(state, x, observed, timeless, n_steps)
+    return lambda state, x, seen, n_rows, n_steps: program(state, x, seen, n_rows, own, n_steps)
 
 
 def _evaluated(run: _Run, moment: _Moment, bound: float) -> _Moment:
     """Score the held-out cells, remember the best model, and add a record."""
     score = None
     if run.evaluation is not None:
-        score = run.evaluation.score(moment.state.result(run.settings), run.settings)
+        model = moment.state.result(run.settings)
+        score = run.evaluation.score(model, run.settings.evaluation_samples)
     state = with_score(moment.state, score, run.settings)
     record = record_of(state, bound, score, run.elapsed())
     return moment._replace(state=state, history=(*moment.history, record))
@@ -262,6 +286,8 @@ def _finish(run: _Run, moment: _Moment, reason: str) -> TrainingResult:
         state, event = _with_held_out_cells(run, moment)
         moment = moment._replace(state=state)
         events.append(event)
+    if run.settings.polish:
+        moment = moment._replace(state=_polished(run, moment))
     run.report("done", int(moment.state.step), run.settings.max_steps, moment.last)
     return TrainingResult(moment.state.best, moment.state, moment.history, tuple(events))
 
@@ -275,7 +301,7 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
     settings = run.settings
     n_steps = math.ceil(settings.finish * best_step(moment.history, settings))
     key = jax.random.fold_in(run.key, FINISH)
-    state = initial_state(moment.state.best, settings, key, len(run.x))
+    state = initial_state(moment.state.best, settings, key, _n_padded(len(run.x)))
     state = eqx.tree_at(lambda s: s.step_scale, state, moment.state.step_scale)
     take_steps = _steps_on(run, run.observed)
     while (done := int(state.step)) < n_steps:
@@ -291,3 +317,29 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
         return moment.state, f"{NOT_LEARNED}: {why}"
     state = eqx.tree_at(lambda s: s.best, state, state.result(settings))
     return state, f"went on from the best state for {done} steps with the held-out cells"
+
+
+def _polished(run: _Run, moment: _Moment) -> TrainingState:
+    """Train the amortizer alone, with the generative model fixed and ever smaller steps.
+
+    Proposals lag behind a model that changes; imputation needs them as good as they can be. The
+    state of `moment` is returned if no step was taken or training diverged.
+    """
+    n_steps, key = run.settings.polish, jax.random.fold_in(run.key, POLISH)
+    state = initial_state(moment.state.best, run.settings, key, _n_padded(len(run.x)))
+    state = eqx.tree_at(lambda s: s.trains_all, state, jnp.asarray(np.zeros((), dtype=bool)))
+    take_steps = _steps_on(run, run.observed)
+    while (done := int(state.step)) < n_steps:
+        if run.settings.max_seconds is not None and run.elapsed() >= run.settings.max_seconds:
+            break
+        rate = np.float32(0.5 + 0.5 * math.cos(math.pi * done / n_steps))
+        state = eqx.tree_at(lambda s: s.step_scale, state, jnp.asarray(rate))
+        new = take_steps(state, min(-(-n_steps // FINISHING_CHUNKS), n_steps - done))
+        if not moment.guard.is_good(new):
+            return moment.state
+        state = new.state
+        run.report("polishing", int(state.step), n_steps, moment.last)
+    if done == 0:
+        return moment.state
+    result = state.result(run.settings)
+    return eqx.tree_at(lambda s: (s.autoencoder, s.best), moment.state, (result, result))

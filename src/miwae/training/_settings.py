@@ -16,10 +16,6 @@ class TrainingSettings:
         estimator: of the gradient: "dreg", "path" or "standard"; see `inference.gradients`.
         trained: "all", or "amortizer" to leave the generative model unchanged.
         n_samples: K, latent samples per row and step.
-        shards: independent parts in which a batch is decoded, so that XLA can compute them on two
-            cores. The result depends on it, so it is not taken from the machine.
-        devices: number of devices that share the shards of a batch, each with a copy of the model;
-            `shards` has to be a multiple. The result is that of one device up to rounding.
         batch_size: rows per step; at most the number of rows is used.
         max_steps: number of gradient steps.
         max_seconds: stop at the first evaluation after this time (minus the share of `finish`);
@@ -47,6 +43,7 @@ class TrainingSettings:
         min_improvement: relative improvement of the monitor that counts; less may be noise.
         finish: after early stopping, training continues from the best state on all observed cells,
             the held-out ones included, for this share of the steps that led there; 0 skips this.
+        polish: steps for the amortizer alone, after all others.
         evaluation_rows: largest number of rows with held-out cells that are evaluated.
         evaluation_samples: latent samples per row in an evaluation.
         hasty: compile in less time, for slightly slower steps: for runs of a few seconds.
@@ -60,8 +57,6 @@ class TrainingSettings:
     estimator: str = "dreg"
     trained: str = "all"
     n_samples: int = 20
-    shards: int = 2
-    devices: int = 1
     batch_size: int = 64
     max_steps: int = 2_000
     max_seconds: float | None = None
@@ -80,6 +75,7 @@ class TrainingSettings:
     patience: int | None = 10
     min_improvement: float = 1e-3
     finish: float = 0.0
+    polish: int = 0
     evaluation_rows: int = 1024
     evaluation_samples: int = 100
     hasty: bool = False
@@ -98,10 +94,6 @@ class TrainingSettings:
             for name in names:
                 if not holds(value := getattr(self, name)):  # NaN is in no range
                     raise SettingsError(f"{name} must be {what}, not {value}")
-        if self.shards % self.devices:
-            raise SettingsError(
-                f"shards ({self.shards}) must be a multiple of devices ({self.devices})"
-            )
         if self.finish > 0 and self.schedule != "constant":
             raise SettingsError("finish continues at a constant rate: use schedule='constant'")
 
@@ -115,7 +107,7 @@ _CHOICES = {
     "monitor": ("log_density", "error"),
 }
 
-_MAY_BE_ZERO = ("warmup_steps", "max_rollbacks")
+_MAY_BE_ZERO = ("warmup_steps", "max_rollbacks", "polish")
 
 _RANGES = {
     "in [0, 1)": (lambda a: 0 <= a < 1, ("held_out", "input_dropout", "averaging")),

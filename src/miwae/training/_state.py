@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from miwae.errors import SettingsError
 from miwae.model import Autoencoder
@@ -22,10 +22,16 @@ class TrainingState(eqx.Module):
     step: Int[Array, ""]
     order: Int[Array, " N"]  # in which this epoch visits the rows
     step_scale: Float[Array, ""]  # 1, halved by each rollback
+    trains_all: Bool[Array, ""]  # or the amortizer only
     best: Autoencoder
     best_score: Float[Array, ""]
     reference_score: Float[Array, ""]  # a score has to beat it by `min_improvement` to count
     waited: Int[Array, ""]  # evaluations since a score did
+
+    def trained_part(self, tree: PyTree) -> PyTree:
+        """Gradients or updates, with zeros for what is not trained."""
+        kept = jax.tree.map(lambda a: jnp.where(self.trains_all, a, 0.0), tree.generative)
+        return eqx.tree_at(lambda t: t.generative, tree, kept)
 
     def result(self, settings: TrainingSettings) -> Autoencoder:
         """The model of this state: averaged, or with its last weights."""
@@ -93,6 +99,7 @@ def initial_state(
         step=jnp.asarray(np.int32(0)),
         order=jnp.asarray(np.arange(n_rows, dtype=np.int32)),
         step_scale=jnp.asarray(np.float32(1)),
+        trains_all=jnp.asarray(np.bool_(settings.trained == "all")),
         best=autoencoder,
         best_score=jnp.asarray(np.float32(-np.inf)),
         reference_score=jnp.asarray(np.float32(-np.inf)),

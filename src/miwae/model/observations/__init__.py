@@ -1,6 +1,7 @@
 """Observation models p(x | z): one file per kind of feature."""
 
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.model.observations._columns import Coded, LinearStart, MixedColumns
 from miwae.model.observations._continuous import (
     LowRankNormal,
     Normal,
@@ -17,10 +18,13 @@ __all__ = [
     "AbstractObservation",
     "Bernoulli",
     "Categorical",
+    "Coded",
     "Count",
     "Heterogeneous",
+    "LinearStart",
     "Linearisation",
     "LowRankNormal",
+    "MixedColumns",
     "Normal",
     "Ordinal",
     "Part",

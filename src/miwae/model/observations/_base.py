@@ -1,6 +1,7 @@
 """What an observation model p(x | z) has to offer."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -39,6 +40,7 @@ class AbstractObservation(eqx.Module):
     """
 
     n_features: eqx.AbstractVar[int]
+    padded: ClassVar[bool] = False  # some features only pad the others, and are never observed
 
     @property
     @abc.abstractmethod

@@ -30,22 +30,22 @@ INITIAL_DF = 10.0
 Floor: TypeAlias = float | Float[Array, " D"]
 
 
-def _scale(raw: Floats, floor: Floor) -> Floats:
+def scaled(raw: Floats, floor: Floor) -> Floats:
     """Scales above their floor; where features have their own, they come first."""
     if isinstance(floor, Array):
         floor = jax.lax.stop_gradient(floor).reshape(-1, *(1,) * (raw.ndim - 1))
     return floor + jax.nn.softplus(raw)
 
 
-def _raw_scale(noise: PerInput, floor: Floor) -> PerInput:
-    """The inverse of `_scale`, for a variance at or above the floor."""
+def raw_scale(noise: PerInput, floor: Floor) -> PerInput:
+    """The inverse of `scaled`, for a variance at or above the floor."""
     return softplus_inverse(jnp.maximum(jnp.sqrt(noise) - floor, 1e-4))
 
 
 def _linear_location(noise: PerInput, floor: Floor, *more: Float[Array, " _"]) -> Linearisation:
     """Location equal to the predictor, a constant scale, and further constants."""
     n = noise.shape[0]
-    constants = jnp.concatenate([_raw_scale(noise, floor), *more])
+    constants = jnp.concatenate([raw_scale(noise, floor), *more])
     slope = jnp.concatenate([jnp.eye(n), jnp.zeros((constants.shape[0], n))])
     return Linearisation(slope, jnp.concatenate([jnp.zeros(n), constants]))
 
@@ -59,7 +59,7 @@ class AbstractNormal(AbstractFactorized):
 
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw = jnp.split(eta, 2)
-        return dist.Normal(loc, _scale(raw, self.scale_floor))
+        return dist.Normal(loc, scaled(raw, self.scale_floor))
 
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact: a linear-Gaussian model is of this family."""
@@ -89,7 +89,7 @@ class StudentT(AbstractFactorized):
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw, tail = jnp.split(eta, 3)
         df = self.df_floor + jax.nn.softplus(tail)
-        return StudentTDistribution(df, loc, _scale(raw, self.scale_floor))
+        return StudentTDistribution(df, loc, scaled(raw, self.scale_floor))
 
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact in mean and variance; the tails start near those of a normal."""
@@ -118,7 +118,7 @@ class Positive(AbstractFactorized):
 
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw = jnp.split(eta, 2)
-        return dist.LogNormal(loc, _scale(raw, self.scale_floor))
+        return dist.LogNormal(loc, scaled(raw, self.scale_floor))
 
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact: log x is linear-Gaussian."""
@@ -170,7 +170,7 @@ class StretchedNormal(AbstractNormal):
     def statistics(self, x: Rows, observed: Seen) -> Measured:
         """The values on the user's scale."""
         up, down, spread, centre, _, _ = self._columns(2)
-        return _stretched(spread * x + centre, up, down), observed
+        return stretched(spread * x + centre, up, down), observed
 
     def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         """The mean value of each cell, within the limits of its column."""
@@ -178,8 +178,8 @@ class StretchedNormal(AbstractNormal):
         normal = self.distribution(features_first(eta))
         loc, scale = features_last(normal.mean), features_last(jnp.sqrt(normal.variance))
         more = (spread * scale) ** 2 / 2
-        value = _stretched(spread * loc + centre, up, down, more)
-        limits = [_stretched(spread * limit + centre, up, down) for limit in (lowest, highest)]
+        value = stretched(spread * loc + centre, up, down, more)
+        limits = [stretched(spread * limit + centre, up, down) for limit in (lowest, highest)]
         return jnp.clip(value, *limits)
 
     def point(self, mean: Statistics) -> Rows:
@@ -196,7 +196,7 @@ class StretchedNormal(AbstractNormal):
         return [jnp.asarray(column, dtype=jnp.float32).reshape(shape) for column in columns]
 
 
-def _stretched(a: Floats, up: Floats, down: Floats, more: Floats | float = 0.0) -> Floats:
+def stretched(a: Floats, up: Floats, down: Floats, more: Floats | float = 0.0) -> Floats:
     """`exp(more) (up exp(a) + down exp(-a))`."""
     limited = lambda a: jnp.exp(jnp.clip(a, -LARGEST_EXPONENT, LARGEST_EXPONENT))  # noqa: E731
     return up * limited(a + more) + down * limited(more - a)
@@ -231,7 +231,7 @@ class LowRankNormal(AbstractNumbers):
         """Location, scale of the diagonal part, and loadings."""
         loc, raw, loadings = jnp.split(eta, [self.n_features, 2 * self.n_features], axis=-1)
         stacked = loadings.reshape(*eta.shape[:-1], self.rank, self.n_features)
-        return loc, _scale(raw, self.scale_floor), jnp.swapaxes(stacked, -1, -2)
+        return loc, scaled(raw, self.scale_floor), jnp.swapaxes(stacked, -1, -2)
 
     def _factor(self, eta: Eta, x: Rows, observed: Seen) -> _Factor:
         loc, scale, loadings = self.moments(eta)

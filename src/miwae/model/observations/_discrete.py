@@ -33,7 +33,7 @@ SLIP = 1e-3
 IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
 
-def _logit_slope(p: Floats) -> Floats:
+def logit_slope(p: Floats) -> Floats:
     """The derivative of the logit at `p`."""
     return 1 / (p * (1 - p))
 
@@ -54,7 +54,7 @@ class Bernoulli(AbstractFactorized):
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """The logit, to first order at the marginal frequency."""
         p = jnp.clip(mean, RARE, 1 - RARE)
-        slope = _logit_slope(p)
+        slope = logit_slope(p)
         return Linearisation(jnp.diag(slope), jax.scipy.special.logit(p) - slope * p)
 
 
@@ -332,7 +332,7 @@ class Ordinal(AbstractCoded):
         p = jnp.clip(mean.reshape(m, d), RARE, 1 - RARE)
         t = -jax.scipy.special.logit(p)
         gaps = jnp.maximum(jnp.diff(t, axis=0), 0.05)
-        weight = jnp.where(exists, _logit_slope(p), 0.0) / exists.sum(0)[None]
+        weight = jnp.where(exists, logit_slope(p), 0.0) / exists.sum(0)[None]
         shift = jnp.sum(weight * p, axis=0)
         slope = jnp.zeros((m, d, m, d)).at[0, jnp.arange(d), :, jnp.arange(d)].set(-weight.T)
         offset = jnp.concatenate([t[:1] + shift[None], softplus_inverse(gaps)])
