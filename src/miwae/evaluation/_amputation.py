@@ -1,6 +1,7 @@
 """Hide observed cells of a table, so that imputations can be compared with their true values."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -9,19 +10,9 @@ from scipy.optimize import bisect
 from scipy.special import expit, logit
 
 from miwae.errors import DataError, SettingsError
-from miwae.evaluation._metrics import Cells, Table
+from miwae.evaluation._metrics import Cells, Table, column_deviations
 
 Probabilities: TypeAlias = Callable[[Table, float, np.random.Generator], Table]
-
-MECHANISMS = {
-    "mcar": "every cell with the same probability",
-    "mcar-exact": "exactly this share of the cells, all sets of them equally likely",
-    "mar": "logistic in some columns, the drivers, which stay as they are",
-    "mnar-self": "logistic in the value itself: the larger, the likelier",
-    "mnar-upper": "only values in the upper quantiles",
-    "mnar-lower": "only values in the lower quantiles",
-    "mnar-both": "only values in the outer quantiles, on both sides",
-}
 
 KEPT = 2  # observed cells of each column; with fewer there is no standard deviation
 SLOPE = 2.0  # logits per standard deviation: an odds ratio of about seven
@@ -31,15 +22,10 @@ DRIVERS = 0.3  # share of the columns that are drivers; fewer if the rate is too
 def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -> Cells:
     """Choose cells to hide.
 
-    Every column that loses cells loses the same expected share of them, except with "mcar-exact".
-    Each column keeps at least two observed cells, which lowers the rate in very short tables; a
-    row may lose all of its cells.
-
-    Args:
-        x: the table, NaN where a cell is missing already; categories as codes 0, 1, ...
-        rate: the share of the observed cells to hide: expected, or exact with "mcar-exact".
-        mechanism: one of `MECHANISMS`.
-        rng: source of all random numbers.
+    `x` is NaN where a cell is missing already, and has categories as codes 0, 1, ... Every column
+    that loses cells loses the same expected share, except with "mcar-exact", where the share of
+    all cells is exact. Each column keeps at least two observed cells, which lowers the rate in
+    very short tables; a row may lose all of its cells.
     """
     if mechanism not in MECHANISMS:
         raise SettingsError(f"mechanism {mechanism!r} is not one of {', '.join(MECHANISMS)}")
@@ -51,7 +37,7 @@ def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -
     observed = ~np.isnan(x)
     if mechanism == "mcar-exact":
         return _exactly(observed, rate, rng)
-    probability = np.where(observed, _PROBABILITIES[mechanism](x, rate, rng), 0.0)
+    probability = np.where(observed, MECHANISMS[mechanism](x, rate, rng), 0.0)
     # A cell is hidden if a uniform number is below its probability: if their ratio is below 1.
     with np.errstate(divide="ignore"):
         return _protected(rng.random(x.shape) / probability, observed) < 1
@@ -116,33 +102,21 @@ def _self_masking(x: Table, rate: float, rng: np.random.Generator) -> Table:
     return np.stack(columns, axis=1)
 
 
-def _quantile(side: str) -> Probabilities:
+def _tail(side: str, x: Table, rate: float, rng: np.random.Generator) -> Table:
     """Probabilities for values in a tail; some of the values in it stay observed."""
-
-    def probabilities(x: Table, rate: float, rng: np.random.Generator) -> Table:
-        inside = (1 + rate) / 2
-        tail = rate / inside
-        level = _levels(x, rng)
-        outer = {"upper": 1 - level, "lower": level, "both": 2 * np.minimum(level, 1 - level)}
-        return np.where(outer[side] < tail, inside, 0.0)
-
-    return probabilities
-
-
-def _levels(x: Table, rng: np.random.Generator) -> Table:
-    """The share of a column below each value; ties are broken at random."""
-    order = np.lexsort((rng.random(x.shape), x), axis=0)  # NaN come last
+    order = np.lexsort((rng.random(x.shape), x), axis=0)  # ties at random, NaN last
     rank = np.argsort(order, axis=0)
-    return (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)
+    level = (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)  # the share of values below
+    outer = {"upper": 1 - level, "lower": level, "both": 2 * np.minimum(level, 1 - level)}
+    inside = (1 + rate) / 2
+    return np.where(outer[side] < rate / inside, inside, 0.0)
 
 
 def _standardised(x: Table) -> Table:
     """Columns of mean 0 and standard deviation 1, with 0 for missing cells."""
     seen = ~np.isnan(x)
-    count = np.maximum(seen.sum(0), 1)
-    centred = np.where(seen, x - np.where(seen, x, 0.0).sum(0) / count, 0.0)
-    deviation = np.sqrt((centred**2).sum(0) / count)
-    return centred / np.where(deviation > 0, deviation, 1.0)
+    mean = np.where(seen, x, 0.0).sum(0) / np.maximum(seen.sum(0), 1)
+    return np.where(seen, x - mean, 0.0) / column_deviations(x)
 
 
 def _logistic(
@@ -157,11 +131,13 @@ def _logistic(
     return expit(slope + float(intercept))  # pyright: ignore[reportArgumentType]
 
 
-_PROBABILITIES: dict[str, Probabilities] = {
+# The probability of each cell to be hidden.
+MECHANISMS: dict[str, Probabilities] = {
     "mcar": lambda x, rate, rng: np.full(x.shape, rate),
-    "mar": _mar,
-    "mnar-self": _self_masking,
-    "mnar-upper": _quantile("upper"),
-    "mnar-lower": _quantile("lower"),
-    "mnar-both": _quantile("both"),
+    "mcar-exact": lambda x, rate, rng: np.full(x.shape, rate),  # and exactly this share in all
+    "mar": _mar,  # logistic in some columns, the drivers, which stay as they are
+    "mnar-self": _self_masking,  # logistic in the value itself: the larger, the likelier
+    "mnar-upper": partial(_tail, "upper"),  # only values in the upper quantiles
+    "mnar-lower": partial(_tail, "lower"),
+    "mnar-both": partial(_tail, "both"),
 }

@@ -6,6 +6,7 @@ mask number only: all methods see the same missing cells, in any order, and afte
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +22,8 @@ KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask",
 # Added to the seed, so that hidden cells, new rows and methods use independent random numbers.
 CELLS, ROWS = 1, 2
 
+ALL = slice(None)
+
 Record = dict[str, Any]
 Array = np.ndarray
 
@@ -34,10 +37,6 @@ class Completed(NamedTuple):
 
 Method: TypeAlias = Callable[[Array, Array, int], Array | Completed]
 Fitter: TypeAlias = Callable[[Array, Array, int], Callable[[Array], Array | Completed]]
-
-
-# The true table, its hidden cells, and what to do with a method.
-_Prepared: TypeAlias = tuple[Array, Array, Callable[[Any], Array | Completed]]
 
 
 class Experiment(NamedTuple):
@@ -63,27 +62,17 @@ def in_sample(
     masks: Iterable[int],
     done: Container[tuple[Any, ...]] = (),
 ) -> Iterator[Record]:
-    """Complete the table itself, with each method and each mask.
+    """Complete the table itself, with each method and each mask: 0, 1, 2, ...
 
     A record has the fields of `KEY`, `seconds`, and the metrics: `mse`, `rmse`, `mae`,
     `wasserstein` and `crps` of numbers, `accuracy` and `log_loss` of categories, if there are any;
     or `error`. The CRPS of a single table is its absolute error, by definition. The log-loss needs
     a method that draws: a single wrong category would make it infinite.
 
-    Args:
-        experiment: the table, and how to hide cells.
-        methods: by name; each is called with (x with NaN, categorical, seed) and returns x
-            completed: an array, or `Completed`.
-        masks: numbers of the masks: 0, 1, 2, ...
-        done: attempts to skip, as `key_of` identifies them.
+    A method is called with (x with NaN, categorical, seed) and returns x completed: an array, or
+    `Completed`. Attempts in `done`, as `key_of` identifies them, are skipped.
     """
-
-    def prepared(mask: int) -> _Prepared:
-        x, hidden = hidden_cells(experiment, mask)
-        given, seed = np.where(hidden, np.nan, x), experiment.seed + mask
-        return x, hidden, lambda method: method(given.copy(), experiment.categorical, seed)
-
-    yield from _records(experiment, "in-sample", methods, masks, done, prepared)
+    return _records(experiment, "in-sample", methods, masks, done)
 
 
 def new_rows(
@@ -107,19 +96,7 @@ def new_rows(
             f"{n_new} of the {n_rows} rows of {experiment.data} are new with a share of "
             f"{share:g}: some have to be new, and some to be learned from"
         )
-
-    def prepared(mask: int) -> _Prepared:
-        order = np.random.default_rng([experiment.seed, mask, ROWS]).permutation(n_rows)
-        new = np.isin(np.arange(n_rows), order[:n_new])
-        x, hidden = _with_holes(experiment, mask, ~new)
-        given, seed = np.where(hidden, np.nan, x), experiment.seed + mask
-        return (
-            x[new],
-            hidden[new],
-            lambda fit: fit(given[~new], experiment.categorical, seed)(given[new]),
-        )
-
-    yield from _records(experiment, "new-rows", methods, masks, done, prepared)
+    return _records(experiment, "new-rows", methods, masks, done, n_new)
 
 
 def _records(
@@ -128,15 +105,23 @@ def _records(
     methods: Mapping[str, Any],
     masks: Iterable[int],
     done: Container[tuple[Any, ...]],
-    prepared: Callable[[int], _Prepared],
+    n_new: int = 0,
 ) -> Iterator[Record]:
-    e = experiment
+    e, n_rows = experiment, len(experiment.x)
     for mask in masks:
-        truth, hidden, run = prepared(mask)
+        order = np.random.default_rng([e.seed, mask, ROWS]).permutation(n_rows)
+        new = np.isin(np.arange(n_rows), order[:n_new])
+        x, hidden = hidden_cells(e, mask, ~new)
+        given, scored = np.where(hidden, np.nan, x), new if n_new else ~new
+
+        def attempt(method: Any) -> Array | Completed:
+            result = method(given[~new], e.categorical, e.seed + mask)  # noqa: B023
+            return result(given[new]) if n_new else result  # noqa: B023
+
         for name, method in methods.items():
             identity = (protocol, e.data, name, e.mechanism, e.rate, e.standardise, mask, e.seed)
             if identity not in done:
-                outcome = _outcome(lambda: run(method), experiment, truth, hidden)  # noqa: B023
+                outcome = _outcome(partial(attempt, method), e, x[scored], hidden[scored])
                 yield dict(zip(KEY, identity, strict=True)) | outcome
 
 
@@ -145,19 +130,14 @@ def key_of(record: Record) -> tuple[Any, ...]:
     return tuple(record[field] for field in KEY)
 
 
-def hidden_cells(experiment: Experiment, mask: int) -> tuple[Table, Cells]:
-    """The standardised table and the hidden cells, as `in_sample` uses them."""
-    return _with_holes(experiment, mask, np.ones(len(experiment.x), dtype=bool))
-
-
-def _with_holes(
-    experiment: Experiment, mask: int, rows: Bool[np.ndarray, " N"]
+def hidden_cells(
+    experiment: Experiment, mask: int, known_rows: Bool[np.ndarray, " N"] | slice = ALL
 ) -> tuple[Table, Cells]:
     """The standardised table, and the cells to hide from methods."""
     rng = np.random.default_rng([experiment.seed, mask, CELLS])
     x = experiment.x
     hidden = ampute(x, experiment.rate, experiment.mechanism, rng=rng)
-    known = x if experiment.standardise == "complete" else np.where(hidden, np.nan, x)[rows]
+    known = x if experiment.standardise == "complete" else np.where(hidden, np.nan, x)[known_rows]
     mean = np.where(experiment.categorical, 0.0, np.nanmean(known, axis=0))
     deviation = np.where(experiment.categorical, 1.0, metrics.column_deviations(known))
     return (x - mean) / deviation, hidden

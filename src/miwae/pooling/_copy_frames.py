@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from miwae.columns import TIMES, Cells, Column
 from miwae.errors import DataError
@@ -80,17 +79,8 @@ def _series(column: Column, levels: Mapping[str, Sequence[Any]], *, is_target: b
     if column.name not in levels:
         exact = (column.whole or column.storage == "boolean") and not column.n_missing
         return column.values.astype(np.int64 if exact else np.float64)
-    codes = _codes(column, levels[column.name])
-    if is_target and len(levels[column.name]) == 2:
-        return codes
+    codes = np.where(column.missing, -1, column.values).astype(np.int64)
     # Objects, because formulas do not know the text type of pandas 3.
-    index = pd.Index(list(levels[column.name]), dtype=object)
-    return pd.Categorical.from_codes(codes, index, ordered=column.ordered)
-
-
-def _codes(column: Column, levels: Sequence[Any]) -> Int[np.ndarray, " N"]:
-    """Positions among the levels of all copies, -1 for missing cells."""
-    place = {level: code for code, level in enumerate(levels)}
-    # A copy can declare levels that do not occur.
-    codes = np.array([*(place.get(level, -1) for level in column.levels), -1], np.int64)
-    return codes[np.where(column.missing, -1, column.values).astype(np.int64)]
+    own, common = (pd.Index(s, dtype=object) for s in (column.levels, levels[column.name]))
+    values = pd.Categorical.from_codes(codes, own).set_categories(common, ordered=column.ordered)
+    return values.codes.astype(np.int64) if is_target and len(common) == 2 else values

@@ -41,8 +41,10 @@ def read_model(model: Any) -> Model:
     # Subclasses, such as LogisticRegressionCV, are other estimators with other errors.
     if type(model) is LinearRegression and not model.positive:
         return Model(sm.OLS, model.fit_intercept)
-    if type(model) is LogisticRegression and _is_plain(model):
-        return Model(sm.Logit, model.fit_intercept, binary=True)
+    if type(model) is LogisticRegression and model.class_weight is None:
+        # Until scikit-learn 1.7 no penalty was `penalty=None`; since 1.8 it is an infinite C.
+        if getattr(model, "penalty", "l2") is None or np.isinf(model.C):
+            return Model(sm.Logit, model.fit_intercept, binary=True)
     raise SettingsError(
         f"{model!r} gives no standard errors that Rubin's rules could use. LinearRegression() and "
         f"LogisticRegression(C=np.inf), without penalty and class weights, do. {REMEDY}"
@@ -57,13 +59,6 @@ def _statsmodels() -> Any:
         message = f'fitting models needs {error.name}: pip install "miwae[stats]"'
         raise SettingsError(message) from error
     return statsmodels.api
-
-
-def _is_plain(model: Any) -> bool:
-    """Whether a logistic regression has neither penalty nor class weights."""
-    # Until scikit-learn 1.7 no penalty was `penalty=None`; since 1.8 it is an infinite C.
-    unpenalised = getattr(model, "penalty", "l2") is None or np.isinf(model.C)
-    return bool(unpenalised) and model.class_weight is None
 
 
 def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str) -> list[Any]:

@@ -37,11 +37,6 @@ def fit(
     """A function that completes other rows by that method.
 
     Most of these methods learn nothing that could complete other rows, so the rows are appended to
-    the table and the whole table is completed again. These methods therefore learn from the new
-    rows as well, and take as long as for the whole table.
+    the table, and the whole table is completed again, with the time that this takes.
     """
-
-    def completed(new: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"]:
-        return complete(name, np.concatenate([x, new]), categorical, seed)[len(x) :]
-
-    return completed
+    return lambda new: complete(name, np.concatenate([x, new]), categorical, seed)[len(x) :]
