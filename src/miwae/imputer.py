@@ -4,7 +4,7 @@ import contextlib
 import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ class _Fitted(NamedTuple):
     later: list[Event]  # of rows that were imputed since
 
 
+@dataclass(kw_only=True, eq=False, repr=False)  # a constructor of scikit-learn only stores
 class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Complete tables with a deep latent variable model.
 
@@ -101,50 +102,26 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         True
     """
 
-    def __init__(
-        self,
-        *,
-        n_latent: int = 10,
-        n_hidden: int = 128,
-        n_layers: int = 3,
-        batch_size: int | None = None,
-        n_samples: int = 5,
-        n_imputation_samples: int = 2_000,
-        max_steps: int | None = None,
-        max_time: float | int | None = None,
-        early_stopping: bool = True,
-        column_kinds: Mapping[Any, str] | None = None,
-        bounds: Mapping[Any, Any] | None = None,
-        missing_values: Any = np.nan,
-        keep_empty_features: bool = False,
-        add_indicator: bool = False,
-        objective: str = "miwae",
-        n_models: int = 2,
-        bootstrap: bool = False,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_latent = n_latent
-        self.n_hidden = n_hidden
-        self.n_layers = n_layers
-        self.batch_size = batch_size
-        self.n_samples = n_samples
-        self.n_imputation_samples = n_imputation_samples
-        self.max_steps = max_steps
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.column_kinds = column_kinds
-        self.bounds = bounds
-        self.missing_values = missing_values
-        self.keep_empty_features = keep_empty_features
-        self.add_indicator = add_indicator
-        self.objective = objective
-        self.n_models = n_models
-        self.bootstrap = bootstrap
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    n_latent: int = 10
+    n_hidden: int = 128
+    n_layers: int = 3
+    batch_size: int | None = None
+    n_samples: int = 5
+    n_imputation_samples: int = 2_000
+    max_steps: int | None = None
+    max_time: float | int | None = None
+    early_stopping: bool = True
+    column_kinds: Mapping[Any, str] | None = None
+    bounds: Mapping[Any, Any] | None = None
+    missing_values: Any = np.nan
+    keep_empty_features: bool = False
+    add_indicator: bool = False
+    objective: str = "miwae"
+    n_models: int = 2
+    bootstrap: bool = False
+    device: str | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
         """Learn from an incomplete table what its columns are and how they depend on each other.
