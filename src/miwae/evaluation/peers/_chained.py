@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
@@ -62,16 +62,17 @@ class MissForest(AbstractPeer):
             if counts[j] == 0:
                 continue
             others, rows = np.delete(table, j, axis=1), missing[:, j]
-            forest = self._forest(others.shape[1], int(rng.integers(2**31)), bool(categorical[j]))
+            seed = int(rng.integers(2**31))
+            forest = self._forest(others.shape[1], seed, codes=bool(categorical[j]))
             forest.fit(others[~rows], table[~rows, j])
             table[rows, j] = _predicted(forest, others[rows])
         return table
 
-    def _forest(self, n_columns: int, seed: int, classes: bool) -> Forest:  # noqa: FBT001
+    def _forest(self, n_columns: int, seed: int, *, codes: bool) -> Forest:
         # Columns tried at each split: the square root of their number, that of y included.
         tried = min(int(np.sqrt(n_columns + 1)), n_columns)
-        options = {"max_features": tried, "n_jobs": self.n_jobs, "random_state": seed}
-        if not classes:
+        options: Any = {"max_features": tried, "n_jobs": self.n_jobs, "random_state": seed}
+        if not codes:
             return RandomForestRegressor(self.n_trees, min_samples_split=2, **options)
         # R's package gives all classes the same prior.
         options |= {"class_weight": "balanced", "min_samples_split": 6}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from miwae.evaluation._metrics import Flags, Table
 from miwae.evaluation.peers._base import AbstractPeer, centres
@@ -70,7 +70,7 @@ class VIMKNN(AbstractPeer):
             z = _scaled(np.delete(table, j, axis=1), np.delete(categorical, j))
             z = np.where(np.isnan(z), np.nanmax(z, axis=0) + 1, z)
             donors = np.flatnonzero(~missing[:, j])
-            for rows in _chunks(missing[:, j]):
+            for rows in _chunks(np.flatnonzero(missing[:, j])):
                 distance = _distances(z, np.delete(categorical, j), rows)[0][:, donors]
                 nearest = _nearest(distance, self.n_neighbours)
                 values = x[donors[nearest], j]
@@ -83,7 +83,7 @@ def _completed(x: Table, categorical: Flags, counts: Sequence[int]) -> Float[np.
     missing = np.isnan(x)
     z = _scaled(x, categorical)
     tables = np.repeat(np.where(missing, centres(x, categorical), x)[None], len(counts), axis=0)
-    for rows in _chunks(missing.any(1)):
+    for rows in _chunks(np.flatnonzero(missing.any(1))):
         total, shared = _distances(z, categorical, rows)
         distance = np.where(shared > 0, total / np.maximum(shared, 1), np.inf)
         for j in np.flatnonzero(missing[rows].any(0)):
@@ -133,8 +133,8 @@ def _modes(values: Float[np.ndarray, "R K"]) -> Float[np.ndarray, " R"]:
     return codes[(values[:, :, None] == codes).sum(1).argmax(1)]
 
 
-def _chunks(rows: Bool[np.ndarray, " N"]) -> list[Int[np.ndarray, " C"]]:
-    return np.split(np.flatnonzero(rows), range(CHUNK, rows.sum(), CHUNK))
+def _chunks(rows: Int[np.ndarray, " R"]) -> list[Int[np.ndarray, " C"]]:
+    return np.split(rows, range(CHUNK, len(rows), CHUNK))
 
 
 def _folds(x: Table, rng: np.random.Generator) -> Int[np.ndarray, "N D"]:

@@ -41,10 +41,6 @@ class ImageShape(NamedTuple):
         """Of a row."""
         return self.height * self.width * self.channels
 
-    def halved(self) -> "ImageShape":
-        """Half the height and width, rounded up."""
-        return ImageShape(-(-self.height // 2), -(-self.width // 2), self.channels)
-
 
 def _band(width: int, margin: int) -> np.ndarray:
     """Which column of the input (last axis) each column of the output sees through the filter."""
@@ -110,22 +106,16 @@ def pixels_to_channels(a: Float[Array, "B H W C"]) -> Float[Array, "B H2 W2 C4"]
 
 
 def _sizes(shape: ImageShape, n_stages: int) -> list[ImageShape]:
-    sizes = [shape]
-    for _ in range(n_stages):
-        sizes.append(sizes[-1].halved())
-    return sizes
+    """Of the image and behind each stage, which halves height and width, rounded up."""
+    height, width, channels = shape
+    steps = [2**i for i in range(n_stages + 1)]
+    return [ImageShape(-(-height // step), -(-width // step), channels) for step in steps]
 
 
-class _Start(NamedTuple):
-    """What the constructors of encoder and decoder begin with."""
-
-    shape: ImageShape
-    n_innermost: int  # features of an image behind the last stage
-    rng: np.random.Generator  # for the stages
-    key_head: OneKey
-
-
-def _start(shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey) -> _Start:
+def _start(
+    shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey
+) -> tuple[ImageShape, int, np.random.Generator, OneKey]:
+    """The shape, features behind the last stage, randomness of the stages and of the head."""
     shape = ImageShape(*shape)
     if min(shape) < 1:
         raise SettingsError(f"an image has at least one pixel and one channel, not {shape}")
@@ -134,7 +124,7 @@ def _start(shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey)
     require_activation(activation)
     key_stages, key_head = jax.random.split(key)
     innermost = _sizes(shape, len(maps))[-1]._replace(channels=maps[-1])
-    return _Start(shape, innermost.n_features, generator(key_stages), key_head)
+    return shape, innermost.n_features, generator(key_stages), key_head
 
 
 class ConvolutionalEncoder(eqx.Module):

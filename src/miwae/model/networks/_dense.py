@@ -1,5 +1,6 @@
 """Dense networks."""
 
+import itertools
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -37,7 +38,6 @@ ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., np.ndarray]
 
 
 def require_activation(name: str) -> None:
-    """One of the names above."""
     if name not in ACTIVATIONS:
         raise SettingsError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {name!r}")
 
@@ -105,14 +105,10 @@ class Dense(eqx.Module):
         key: OneKey,
     ) -> None:
         require_activation(activation)
-        widths = [n_in, *[n_hidden] * n_layers, n_out]
-        rng = generator(key)
-        layers = [
-            dense_layer(rng, a, b, activation)
-            for a, b in zip(widths[:-2], widths[1:-1], strict=True)
-        ]
+        rng, widths = generator(key), [n_in, *[n_hidden] * n_layers]
+        layers = [dense_layer(rng, a, b, activation) for a, b in itertools.pairwise(widths)]
         # The last layer has no activation behind it: Glorot's variance.
-        layers.append(dense_layer(rng, widths[-2], n_out, "tanh", zero=zero_last))
+        layers.append(dense_layer(rng, widths[-1], n_out, "tanh", zero=zero_last))
         self.layers = tuple(layers)
         self.activation = activation
         self.residual = residual

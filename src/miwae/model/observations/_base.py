@@ -1,15 +1,20 @@
 """What an observation model p(x | z) has to offer."""
 
 import abc
+from typing import TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
 from miwae._numerics import features_first, features_last, masked_sum
 from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
-from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
+
+Embedded: TypeAlias = tuple[Float[Array, "B E"], Bool[Array, "B E"]]  # inputs, and which were seen
+Measured: TypeAlias = tuple[Float[Array, "B S"], Bool[Array, "B S"]]  # statistics, likewise
+EtaFirst: TypeAlias = Float[Array, "P K B"]  # parameters with the features first
+PerInput: TypeAlias = Float[Array, " E"]
 
 
 class Linearisation(eqx.Module):
@@ -93,10 +98,9 @@ class AbstractObservation(eqx.Module):
 
 
 class AbstractNumbers(AbstractObservation):
-    """Numbers, whose statistics are the values themselves."""
+    """Numbers, all of them possible, whose statistics are the values themselves."""
 
     def supports(self, x: Rows) -> Seen:
-        """All real numbers, unless a subclass says otherwise."""
         return jnp.isfinite(x)
 
     def to_input(self, x: Rows) -> Rows:
@@ -107,9 +111,7 @@ class AbstractNumbers(AbstractObservation):
     def n_inputs(self) -> int:
         return self.n_features
 
-    @property
-    def n_statistics(self) -> int:
-        return self.n_features
+    n_statistics = n_inputs
 
     def embed(self, x: Rows, observed: Seen) -> Embedded:
         return self.to_input(x), observed
