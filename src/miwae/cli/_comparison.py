@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from miwae._atomic import require_directory, write_atomically
-from miwae.cli._views import view_of
+from miwae.cli._report import view_of
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ class Comparison(NamedTuple):
     records: list[dict[str, Any]]
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "file": self.source,
             "columns": list(self.names),
@@ -53,7 +52,6 @@ SHOWN = (
 
 
 def print_comparisons(console: Console, compared: list[Comparison]) -> None:
-    """One table for each file, the most accurate method first."""
     for comparison in compared:
         lines = comparison.summaries
         shown = [t for t in SHOWN if any(getattr(line, t[1]) is not None for line in lines)]
@@ -69,11 +67,8 @@ def print_comparisons(console: Console, compared: list[Comparison]) -> None:
 
 
 def _shown(line: "Summary", name: str, form: str) -> str:
-    value = getattr(line, name)
-    if value is None:
-        return ""
-    spread = line.mse_deviation if name == "mse" else None
-    return f"{value:{form}}" + (f" ± {spread:{form}}" if spread is not None else "")
+    values = [getattr(line, name), line.mse_deviation if name == "mse" else None]
+    return " ± ".join(f"{value:{form}}" for value in values if value is not None)
 
 
 def require_plots(path: str) -> None:
