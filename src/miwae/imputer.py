@@ -158,10 +158,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The table has the columns that were fitted; a single row will do. A row gets the same
         values wherever it stands and whatever stands beside it.
         """
-        now, frame, table = self._read(X)
-        with self._working() as work:
-            imputed = now._table.means(table, **work)
-        now._remember(table.events, imputed.events)
+        now, frame, table, imputed = self._computed(X, FittedTable.means)
+        now._remember(imputed.events)
         completed = now._arranged(frame, imputed.cells, table)
         asked = now._output() or get_config()["transform_output"]
         return frames.to_library(completed, asked) if asked in ("pandas", "polars") else completed
@@ -174,10 +172,9 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         disagree as much as models of other samples of rows would.
         """
         require_at_least(1, n_imputations=n_imputations)
-        now, frame, table = self._read(X)
-        with self._working() as work:
-            copies, events = now._table.draws(table, n_imputations, **work)
-        now._remember(table.events, events)
+        now, frame, table, drawn = self._computed(X, FittedTable.draws, n_imputations)
+        copies, events = drawn
+        now._remember(events)
         kept = now._kept()
         place = {position: i for i, position in enumerate(kept)}
         cells = [{place[i]: own for i, own in drawn.items() if i in place} for drawn in copies]
@@ -192,10 +189,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if not 0 < level < 1:
             raise SettingsError(f"level must lie strictly between 0 and 1, not {level}")
-        now, frame, table = self._read(X)
-        with self._working() as work:
-            limits = now._table.quantiles(table, ((1 - level) / 2, (1 + level) / 2), **work)
-        now._remember(table.events)
+        levels = ((1 - level) / 2, (1 + level) / 2)
+        now, frame, table, limits = self._computed(X, FittedTable.quantiles, levels)
         lower, upper = (now._arranged(frame, cells, table) for cells in limits)
         return lower, upper
 
@@ -226,11 +221,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Categories, counts and numbers that take few values contribute probabilities.
         """
-        now, _, table = self._read(X)
-        with self._working() as work:
-            scores = now._table.log_prob(table, **work)
-        now._remember(table.events)
-        return scores
+        return self._computed(X, FittedTable.log_prob)[-1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`: larger is better."""
@@ -243,18 +234,16 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         0.7: do not trust this row) and `smoothed` (the weights were unreliable with all the latent
         samples that the row may have, and were smoothed).
         """
-        now, _, table = self._read(X)
-        with self._working() as work:
-            imputed = now._table.means(table, **work)
-        now._remember(table.events, imputed.events)
+        now, _, _, imputed = self._computed(X, FittedTable.means)
+        now._remember(imputed.events)
         return imputed.report
 
     def save(self, path: str | Path) -> None:
         """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
         check_is_fitted(self)
         now = copy.copy(self)
-        extra = {"parameters": now._portable(), "named": now._fitted.named}
-        extra["output"] = now._output()
+        named, output = now._fitted.named, now._output()
+        extra = {"parameters": now._portable(), "named": named, "output": output}
         replace(now._table, events=tuple(now.events_)).save(path, extra)
 
     @classmethod
@@ -321,12 +310,12 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """A table to learn from: with which settings, whether it has names, and its kinds."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = TableSettings(**{name: getattr(self, name) for name in SHARED}, seed=seed)
-        frame = frames.as_frame(X)
-        named = _is_named(frame)
+        frame, names = frames.as_frame(X), _Names()
+        validate_data(names, frame, reset=True, skip_check_array=True)
         columns = frames.columns(frame, self._marks())
         schema = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
         table = EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
-        return settings, named, table
+        return settings, hasattr(names, "feature_names_in_"), table
 
     def _read(self, X: Any) -> tuple["MIWAEImputer", Any, EncodedTable]:
         """New rows, and the imputer as it is now: it may be fitted again in another thread."""
@@ -341,6 +330,16 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if event.about in ("value", "not filled") or kept_empty:
                 warn_caller(event.text)
         return now, frame, table
+
+    def _computed(
+        self, X: Any, method: Callable[..., Any], *arguments: Any
+    ) -> tuple["MIWAEImputer", Any, EncodedTable, Any]:
+        """The imputer as it is now, new rows, and what a method of `FittedTable` makes of them."""
+        now, frame, table = self._read(X)
+        with self._working() as work:
+            result = method(now._table, table, *arguments, **work)
+        now._remember(table.events)
+        return now, frame, table, result
 
     @property
     def _table(self) -> FittedTable:
@@ -380,9 +379,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The library of frames that `set_output` asked for."""
         return getattr(self, "_sklearn_output_config", {}).get("transform")
 
-    def _remember(self, *events: Sequence[Event]) -> None:
-        for some in events:
-            self._fitted.later.extend(_new(some, self.events_))
+    def _remember(self, events: Sequence[Event]) -> None:
+        self._fitted.later.extend(_new(events, self.events_))
 
     def _kept(self) -> list[int]:
         """Positions of the columns that come out."""
@@ -407,14 +405,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class _Names(BaseEstimator):
-    """An estimator for scikit-learn's checks to write to: a fit that fails leaves nothing."""
-
-
-def _is_named(frame: Any) -> bool:
-    """Whether all labels of a table are text, by scikit-learn's rules."""
-    names = _Names()
-    validate_data(names, frame, reset=True, skip_check_array=True)
-    return hasattr(names, "feature_names_in_")
+    """For scikit-learn's checks to write to, so that a fit that fails leaves nothing behind."""
 
 
 def _new(events: Sequence[Event], known: Sequence[Event]) -> list[Event]:

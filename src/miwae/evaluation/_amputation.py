@@ -5,21 +5,23 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
+from numpy.random import Generator
 from scipy.optimize import bisect
 from scipy.special import expit, logit
 
 from miwae.errors import DataError, SettingsError
 from miwae.evaluation._metrics import Cells, Table, column_deviations
 
-Probabilities: TypeAlias = Callable[[Table, float, np.random.Generator], Table]
+Values: TypeAlias = Float[np.ndarray, " N"]
+Probabilities: TypeAlias = Callable[[Table, float, Generator], Table]
 
 KEPT = 2  # observed cells of each column; with fewer there is no standard deviation
 SLOPE = 2.0  # logits per standard deviation: an odds ratio of about seven
 DRIVERS = 0.3  # share of the columns that are drivers; fewer if the rate is too high for so many
 
 
-def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -> Cells:
+def ampute(x: Table, rate: float, mechanism: str, *, rng: Generator) -> Cells:
     """Choose cells to hide.
 
     `x` is NaN where a cell is missing already, and has categories as codes 0, 1, ... Every column
@@ -44,17 +46,14 @@ def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -
 
 
 def _protected(score: Table, observed: Cells) -> Table:
-    """Set the score of cells that must stay to infinity: the largest scores of each column.
-
-    They would stay anyway, unless nearly all cells of their column are hidden.
-    """
+    """The scores, infinite for cells that must stay: missing, or the largest of a column."""
     last = np.argsort(np.where(observed, score, -np.inf), axis=0)[-KEPT:]
     score = np.where(observed, score, np.inf)
     np.put_along_axis(score, last, np.inf, axis=0)
     return score
 
 
-def _exactly(observed: Cells, rate: float, rng: np.random.Generator) -> Cells:
+def _exactly(observed: Cells, rate: float, rng: Generator) -> Cells:
     score = _protected(rng.random(observed.shape), observed)
     count, most = round(rate * observed.sum()), np.isfinite(score).sum()
     if count > most:
@@ -67,12 +66,21 @@ def _exactly(observed: Cells, rate: float, rng: np.random.Generator) -> Cells:
     return hidden.reshape(observed.shape)
 
 
-def _mar(x: Table, rate: float, rng: np.random.Generator) -> Table:
+def _mar(x: Table, rate: float, rng: Generator) -> Table:
     """Probabilities from random mixtures of the drivers; missing drivers count as means."""
-    drivers = _drivers(x, rate, rng)
-    others = np.setdiff1d(np.arange(x.shape[1]), drivers)
+    seen, n_columns = ~np.isnan(x), x.shape[1]
+    order = rng.permutation(n_columns)
+    cells = np.cumsum(seen[:, order].sum(0))
+    wanted = max(1, round(DRIVERS * n_columns))
+    fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
+    if fitting < 1:
+        raise SettingsError(
+            f"rate {rate:g} is too high for 'mar' with {n_columns} columns: at least one stays "
+            "as it is, and the others cannot lose so many cells; use a lower rate"
+        )
+    drivers = order[: min(wanted, fitting)]
+    others = np.setdiff1d(order, drivers)
     z = _standardised(x[:, drivers])
-    seen = ~np.isnan(x)
     share = rate * seen.sum() / max(seen[:, others].sum(), 1)
     probability = np.zeros(x.shape)
     for j in others:
@@ -82,27 +90,13 @@ def _mar(x: Table, rate: float, rng: np.random.Generator) -> Table:
     return probability
 
 
-def _drivers(x: Table, rate: float, rng: np.random.Generator) -> Int[np.ndarray, " J"]:
-    """Random columns that stay as they are, few enough to leave the cells to hide."""
-    order = rng.permutation(x.shape[1])
-    cells = np.cumsum((~np.isnan(x[:, order])).sum(0))
-    wanted = max(1, round(DRIVERS * x.shape[1]))
-    fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
-    if fitting < 1:
-        raise SettingsError(
-            f"rate {rate:g} is too high for 'mar' with {x.shape[1]} columns: at least one stays "
-            "as it is, and the others cannot lose so many cells; use a lower rate"
-        )
-    return order[: min(wanted, fitting)]
-
-
-def _self_masking(x: Table, rate: float, rng: np.random.Generator) -> Table:
+def _self_masking(x: Table, rate: float, rng: Generator) -> Table:
     z, seen = _standardised(x), ~np.isnan(x)
     columns = [_logistic(z[:, j], seen[:, j], rate) for j in range(x.shape[1])]
     return np.stack(columns, axis=1)
 
 
-def _tail(side: str, x: Table, rate: float, rng: np.random.Generator) -> Table:
+def _tail(side: str, x: Table, rate: float, rng: Generator) -> Table:
     """Probabilities for values in a tail; some of the values in it stay observed."""
     order = np.lexsort((rng.random(x.shape), x), axis=0)  # ties at random, NaN last
     rank = np.argsort(order, axis=0)
@@ -119,9 +113,7 @@ def _standardised(x: Table) -> Table:
     return np.where(seen, x - mean, 0.0) / column_deviations(x)
 
 
-def _logistic(
-    score: Float[np.ndarray, " N"], seen: Bool[np.ndarray, " N"], share: float
-) -> Float[np.ndarray, " N"]:
+def _logistic(score: Values, seen: Bool[np.ndarray, " N"], share: float) -> Values:
     """Probabilities that increase with a score; their mean over observed cells is `share`."""
     slope = SLOPE * score
     if not seen.any():

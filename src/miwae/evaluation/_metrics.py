@@ -15,6 +15,8 @@ from miwae.errors import DataError
 
 Table: TypeAlias = Float[np.ndarray, "N D"]
 Cells: TypeAlias = Bool[np.ndarray, "N D"]
+Column: TypeAlias = Float[np.ndarray, " N"]
+ColumnCells: TypeAlias = Bool[np.ndarray, " N"]
 Draws: TypeAlias = Float[np.ndarray, "M N D"]
 Flags: TypeAlias = Bool[np.ndarray, " D"]  # True for columns of category codes
 Scale: TypeAlias = Float[np.ndarray, " D"] | None
@@ -49,19 +51,13 @@ def accuracy(truth: Table, imputed: Table, scored: Cells) -> float:
     return float(np.mean(_errors(truth, imputed, scored, None) == 0))
 
 
-def log_loss(
-    truth: Float[np.ndarray, " N"],
-    probabilities: Float[np.ndarray, "N C"],
-    scored: Bool[np.ndarray, " N"],
-) -> float:
+def log_loss(truth: Column, shares: Float[np.ndarray, "N C"], scored: ColumnCells) -> float:
     """Minus the mean log-probability of the true category codes of one column.
 
-    A probability of 0 counts as the machine epsilon of its type (about 2e-16), so that a cell that
-    was thought impossible costs 36, not infinitely much.
+    A probability of 0 counts as the machine epsilon of its type (about 2e-16), and costs 36.
     """
     _require_scored(scored)
-    codes = truth[scored].astype(int)
-    of_truth = probabilities[scored, codes]
+    of_truth = shares[scored, truth[scored].astype(int)]
     return float(-np.mean(np.log(np.maximum(of_truth, np.finfo(of_truth.dtype).eps))))
 
 

@@ -24,8 +24,11 @@ CELLS, ROWS = 1, 2
 
 ALL = slice(None)
 
-Record = dict[str, Any]
-Array = np.ndarray
+Record: TypeAlias = dict[str, Any]
+Records: TypeAlias = Iterator[Record]
+Methods: TypeAlias = Mapping[str, Callable[..., Any]]  # by name
+Masks: TypeAlias = Iterable[int]  # numbers: 0, 1, 2, ...
+Done: TypeAlias = Container[tuple[Any, ...]]  # attempts, as `key_of` identifies them
 
 
 class Completed(NamedTuple):
@@ -33,10 +36,6 @@ class Completed(NamedTuple):
 
     table: Table
     draw: Callable[[], Draws]  # several completed tables; not timed
-
-
-Method: TypeAlias = Callable[[Array, Array, int], Array | Completed]
-Fitter: TypeAlias = Callable[[Array, Array, int], Callable[[Array], Array | Completed]]
 
 
 class Experiment(NamedTuple):
@@ -56,13 +55,8 @@ class Experiment(NamedTuple):
     standardise: Literal["complete", "observed"] = "complete"
 
 
-def in_sample(
-    experiment: Experiment,
-    methods: Mapping[str, Method],
-    masks: Iterable[int],
-    done: Container[tuple[Any, ...]] = (),
-) -> Iterator[Record]:
-    """Complete the table itself, with each method and each mask: 0, 1, 2, ...
+def in_sample(experiment: Experiment, methods: Methods, masks: Masks, done: Done = ()) -> Records:
+    """Complete the table itself, with each method and each mask.
 
     A record has the fields of `KEY`, `seconds`, and the metrics: `mse`, `rmse`, `mae`,
     `wasserstein` and `crps` of numbers, `accuracy` and `log_loss` of categories, if there are any;
@@ -70,19 +64,14 @@ def in_sample(
     a method that draws: a single wrong category would make it infinite.
 
     A method is called with (x with NaN, categorical, seed) and returns x completed: an array, or
-    `Completed`. Attempts in `done`, as `key_of` identifies them, are skipped.
+    `Completed`. Attempts that are `done` are skipped.
     """
     return _records(experiment, "in-sample", methods, masks, done)
 
 
 def new_rows(
-    experiment: Experiment,
-    methods: Mapping[str, Fitter],
-    masks: Iterable[int],
-    done: Container[tuple[Any, ...]] = (),
-    *,
-    share: float = 0.2,
-) -> Iterator[Record]:
+    experiment: Experiment, methods: Methods, masks: Masks, done: Done = (), *, share: float = 0.2
+) -> Records:
     """Fit on a part of the incomplete rows and complete the others; records as in `in_sample`.
 
     Each mask has its own split of the rows, of which a `share` is new; `standardise="observed"`
@@ -100,21 +89,16 @@ def new_rows(
 
 
 def _records(
-    experiment: Experiment,
-    protocol: str,
-    methods: Mapping[str, Any],
-    masks: Iterable[int],
-    done: Container[tuple[Any, ...]],
-    n_new: int = 0,
-) -> Iterator[Record]:
-    e, n_rows = experiment, len(experiment.x)
+    e: Experiment, protocol: str, methods: Methods, masks: Masks, done: Done, n_new: int = 0
+) -> Records:
+    n_rows = len(e.x)
     for mask in masks:
         order = np.random.default_rng([e.seed, mask, ROWS]).permutation(n_rows)
         new = np.isin(np.arange(n_rows), order[:n_new])
         x, hidden = hidden_cells(e, mask, ~new)
         given, scored = np.where(hidden, np.nan, x), new if n_new else ~new
 
-        def attempt(method: Any) -> Array | Completed:
+        def attempt(method: Any) -> Any:
             result = method(given[~new], e.categorical, e.seed + mask)  # noqa: B023
             return result(given[new]) if n_new else result  # noqa: B023
 
@@ -126,7 +110,6 @@ def _records(
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
-    """The fields that identify an attempt."""
     return tuple(record[field] for field in KEY)
 
 
@@ -144,9 +127,8 @@ def hidden_cells(
 
 
 def _outcome(
-    attempt: Callable[[], Array | Completed], experiment: Experiment, truth: Table, hidden: Cells
+    attempt: Callable[[], Any], experiment: Experiment, truth: Table, hidden: Cells
 ) -> Record:
-    """The metrics and the time of an attempt, or its error."""
     start = time.perf_counter()
     try:
         result = attempt()
@@ -174,10 +156,7 @@ def _outcome(
 
 
 def _log_loss(truth: Table, draws: Draws, codes: Cells, n_codes: Int[np.ndarray, " D"]) -> float:
-    """The log-loss of hidden categories.
-
-    Probabilities are shares of the draws, plus one draw spread evenly over the categories.
-    """
+    """Of hidden categories, with shares of draws, and of one that is all categories evenly."""
     total = 0.0
     for j in np.flatnonzero(codes.any(0)):
         counts = (draws[:, :, j, None] == np.arange(n_codes[j])).sum(0)
@@ -186,7 +165,7 @@ def _log_loss(truth: Table, draws: Draws, codes: Cells, n_codes: Int[np.ndarray,
     return total / codes.sum()
 
 
-def _require_complete(completed: Array, truth: Table, hidden: Cells) -> None:
+def _require_complete(completed: np.ndarray, truth: Table, hidden: Cells) -> None:
     if completed.shape != truth.shape:
         raise DataError(f"the completed table has the shape {completed.shape}, not {truth.shape}")
     if not np.isfinite(completed[hidden]).all():

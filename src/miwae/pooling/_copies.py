@@ -11,8 +11,7 @@ import numpy as np
 from miwae.columns import Cells
 from miwae.errors import DataError, SettingsError
 from miwae.frames import columns, completed, n_rows, names, stacked, with_columns
-from miwae.pooling._copy_frames import pandas_copies
-from miwae.pooling._models import fit_columns, fit_formula, is_estimator, read_model
+from miwae.pooling._models import fit_columns, fit_formula, is_estimator, pandas_copies, read_model
 from miwae.pooling._rubin import Pooled, pool
 
 # The names that R's mice gives to the number of the copy and of the row.

@@ -16,6 +16,7 @@ POOLED_DATA = (
     "in a table, one row per copy, must be passed as an array (`.to_numpy()`)"
 )
 
+Values = Float[np.ndarray, "*Q"]
 Names = tuple[str, ...] | None  # of the quantities, if they came with names
 
 
@@ -31,7 +32,7 @@ class Quantities(NamedTuple):
 class _Labelled(NamedTuple):
     """The numbers of one copy, and their names, if they have names."""
 
-    values: Float[np.ndarray, "*Q"]
+    values: Values
     names: Names
 
 
@@ -40,12 +41,9 @@ def read_quantities(estimates: Any, variances: Any = None) -> Quantities:
     read = _read_parts(estimates, variances)
     names, ordered = None, []
     for copy, (estimate, variance, _) in enumerate(read, 1):
-        of_estimate, of_variance = estimate.values.shape, variance.values.shape
-        if of_estimate != of_variance:
-            raise DataError(
-                f"copy {copy}: estimates of shape {of_estimate}, but variances of shape "
-                f"{of_variance}"
-            )
+        a, b = estimate.values.shape, variance.values.shape
+        if a != b:
+            raise DataError(f"copy {copy}: estimates of shape {a}, but variances of shape {b}")
         # What has no names is in the order of what has.
         own = estimate.names or variance.names
         names = own if copy == 1 else names
@@ -66,7 +64,6 @@ def read_quantities(estimates: Any, variances: Any = None) -> Quantities:
 
 
 def _read_parts(estimates: Any, variances: Any) -> list[tuple[_Labelled, _Labelled, float]]:
-    """Estimates, variances and degrees of freedom of each copy."""
     if variances is None:
         return _read_copies(estimates, "results", _read_result)
     points = _read_copies(estimates, "estimates", _read_estimate)
@@ -147,9 +144,7 @@ def _numbers(value: Any, what: str) -> _Labelled:
     return _Labelled(values, names)
 
 
-def _reordered(
-    values: Float[np.ndarray, "*Q"], own: Names, names: Names, what: str
-) -> Float[np.ndarray, "*Q"]:
+def _reordered(values: Values, own: Names, names: Names, what: str) -> Values:
     """Values with their own names, in the order of `names`."""
     difference = sorted(set(names or ()) ^ set(own or ()))
     if difference:

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import stdtr, stdtrit
 
 from miwae.errors import SettingsError
 from miwae.pooling._quantities import read_quantities
@@ -62,16 +63,12 @@ class Pooled:
     @property
     def p_value(self) -> Values:
         """Two-sided, of the hypothesis that the quantity is zero."""
-        from scipy.special import stdtr
-
         p = 2 * stdtr(self.df, -np.abs(self.statistic))
         # Without degrees of freedom nothing can be rejected.
         return np.where(np.equal(self.df, 0), 1.0, p)[()]
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """Lower and upper ends of the confidence interval that covers with probability `level`."""
-        from scipy.special import stdtrit
-
         if not 0 < level < 1:
             raise SettingsError(f"level = {level}: it must lie between 0 and 1, as 0.95")
         quantile = np.where(np.equal(self.df, 0), np.inf, stdtrit(self.df, (1 + level) / 2))

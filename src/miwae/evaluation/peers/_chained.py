@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
+from numpy.random import Generator
 from scipy.stats import mode
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
@@ -53,9 +54,7 @@ class MissForest(AbstractPeer):
                 return previous
         return current
 
-    def _round(
-        self, table: Table, missing: Cells, categorical: Flags, rng: np.random.Generator
-    ) -> Table:
+    def _round(self, table: Table, missing: Cells, categorical: Flags, rng: Generator) -> Table:
         table = table.copy()
         counts = missing.sum(0)
         for j in np.argsort(counts, kind="stable"):

@@ -38,14 +38,7 @@ class ImageShape(NamedTuple):
 
     @property
     def n_features(self) -> int:
-        """Of a row."""
         return self.height * self.width * self.channels
-
-
-def _band(width: int, margin: int) -> np.ndarray:
-    """Which column of the input (last axis) each column of the output sees through the filter."""
-    j, out, into = np.ogrid[:3, :width, : width + 2 * margin]
-    return (into == out + j - 1 + margin).astype(np.float32)
 
 
 class ConvolutionLayer(eqx.Module):
@@ -64,27 +57,23 @@ class ConvolutionLayer(eqx.Module):
         scale, pieces = self.scale, -(-full // WIDEST)
         width = -(-full // pieces)
         margin = int(pieces > 1)  # the pixels a piece sees of its neighbours
-        triples = _triples(a, pieces, width, margin)
+        # Three lines side by side, each cut into pieces with a margin on both sides.
+        right = pieces * width - full + margin
+        padded = jnp.pad(a, ((0, 0), (1, 1), (margin, right), (0, 0)))
+        cuts = [padded[:, :, i * width : (i + 1) * width + 2 * margin] for i in range(pieces)]
+        lines = jnp.stack([cut.reshape(n, height + 2, -1) for cut in cuts], axis=2)
+        triples = jnp.concatenate([lines[:, i : i + height] for i in range(3)], axis=-1)
         filters = self.weight.reshape(3, 3, n_in, scale, scale, -1)
-        banded = jnp.einsum("ijcyxo,jab->ibcyaxo", filters, _band(width, margin))
+        # Which column of the input each column of the output sees through the filter.
+        j, out, into = np.ogrid[:3, :width, : width + 2 * margin]
+        band = (into == out + j - 1 + margin).astype(np.float32)
+        banded = jnp.einsum("ijcyxo,jab->ibcyaxo", filters, band)
         out = triples.reshape(-1, triples.shape[-1]) @ banded.reshape(triples.shape[-1], -1)
         out = out.reshape(n, height, pieces, scale, -1).swapaxes(2, 3)
         out = out.reshape(n, height * scale, pieces * width * scale, -1)
         bias = jnp.tile(self.bias.reshape(scale, 1, scale, -1), (height, pieces * width, 1, 1))
         out = out + bias.reshape(1, *out.shape[1:])
         return out[:, :, : full * scale]
-
-
-def _triples(
-    a: Float[Array, "B H W I"], pieces: int, width: int, margin: int
-) -> Float[Array, "B H P T"]:
-    """Three lines side by side, each cut into pieces with a margin on both sides."""
-    n, height, full, _ = a.shape
-    right = pieces * width - full + margin
-    padded = jnp.pad(a, ((0, 0), (1, 1), (margin, right), (0, 0)))
-    cuts = [padded[:, :, i * width : (i + 1) * width + 2 * margin] for i in range(pieces)]
-    lines = jnp.stack([cut.reshape(n, height + 2, -1) for cut in cuts], axis=2)
-    return jnp.concatenate([lines[:, i : i + height] for i in range(3)], axis=-1)
 
 
 def _layer(

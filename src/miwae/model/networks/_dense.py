@@ -63,8 +63,8 @@ def dense_layer(
 ) -> DenseLayer:
     """A layer with the initial weights that go with an activation, or with zeros."""
     weight = np.zeros((n_out, n_in)) if zero else ACTIVATIONS[activation][1](rng, n_out, n_in)
-    single = lambda a: jnp.asarray(a.astype(np.float32))  # noqa: E731
-    return DenseLayer(single(weight), single(np.zeros(n_out)))
+    bias = np.zeros(n_out, np.float32)
+    return DenseLayer(jnp.asarray(weight.astype(np.float32)), jnp.asarray(bias))
 
 
 class Dense(eqx.Module):
@@ -109,9 +109,7 @@ class Dense(eqx.Module):
         layers = [dense_layer(rng, a, b, activation) for a, b in itertools.pairwise(widths)]
         # The last layer has no activation behind it: Glorot's variance.
         layers.append(dense_layer(rng, widths[-1], n_out, "tanh", zero=zero_last))
-        self.layers = tuple(layers)
-        self.activation = activation
-        self.residual = residual
+        self.layers, self.activation, self.residual = tuple(layers), activation, residual
 
     def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
         function = ACTIVATIONS[self.activation][0]

@@ -1,20 +1,15 @@
 """What an observation model p(x | z) has to offer."""
 
 import abc
-from typing import TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
 from miwae._numerics import features_first, features_last, masked_sum
 from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
-
-Embedded: TypeAlias = tuple[Float[Array, "B E"], Bool[Array, "B E"]]  # inputs, and which were seen
-Measured: TypeAlias = tuple[Float[Array, "B S"], Bool[Array, "B S"]]  # statistics, likewise
-EtaFirst: TypeAlias = Float[Array, "P K B"]  # parameters with the features first
-PerInput: TypeAlias = Float[Array, " E"]
+from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
 
 class Linearisation(eqx.Module):

@@ -13,14 +13,8 @@ from miwae._numerics import features_first, features_last, softplus_inverse
 from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.kernels import cholesky_solve, solve_lower_transposed
 from miwae.model._distributions import StudentTDistribution
-from miwae.model.observations._base import (
-    AbstractFactorized,
-    AbstractNumbers,
-    EtaFirst,
-    Linearisation,
-    Measured,
-    PerInput,
-)
+from miwae.model.observations._base import AbstractFactorized, AbstractNumbers, Linearisation
+from miwae.model.observations._shapes import EtaFirst, Measured, PerInput
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
 # 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the

@@ -17,15 +17,8 @@ from miwae._numerics import features_first, features_last, log1mexp, masked_sum,
 from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.errors import SettingsError
 from miwae.model._distributions import PointMasses
-from miwae.model.observations._base import (
-    AbstractFactorized,
-    AbstractObservation,
-    Embedded,
-    EtaFirst,
-    Linearisation,
-    Measured,
-    PerInput,
-)
+from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
 # Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
 RARE = 0.02

@@ -11,13 +11,8 @@ from jaxtyping import Array
 
 from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.errors import SettingsError
-from miwae.model.observations._base import (
-    AbstractObservation,
-    Embedded,
-    Linearisation,
-    Measured,
-    PerInput,
-)
+from miwae.model.observations._base import AbstractObservation, Linearisation
+from miwae.model.observations._shapes import Embedded, Measured, PerInput
 
 
 class Part(eqx.Module):
