@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from miwae.cli import _comparison as comparisons
 from miwae.cli import _options as options
@@ -18,25 +18,23 @@ from miwae.errors import SettingsError
 
 @with_format
 def benchmark(
-    sources: Annotated[
-        list[str], typer.Argument(metavar="DATA...", help="Tables, complete or not.")
-    ],
+    sources: Annotated[list[str], Argument(metavar="DATA...", help="Tables, complete or not.")],
     methods: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Which methods; all that are known by default.")
+        str, Option(metavar="A,B,...", help="Which methods; all that are known by default.")
     ] = "",
     mechanism: Annotated[
-        str, typer.Option(help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ...")
+        str, Option(help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ...")
     ] = "mcar",
-    rate: Annotated[float, typer.Option(help="Share of the observed cells to hide.")] = 0.3,
-    masks: Annotated[int, typer.Option(min=1, help="How many times.")] = 3,
+    rate: Annotated[float, Option(help="Share of the observed cells to hide.")] = 0.3,
+    masks: Annotated[int, Option(min=1, help="How many times.")] = 3,
     new_rows: Annotated[
         float,
-        typer.Option(
+        Option(
             metavar="SHARE", help="Learn from the other rows only, and fill this share of them."
         ),
     ] = 0.0,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
+        str | None, Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
     ] = None,
     kind: options.Kinds = None,
     form: Format = DEFAULT,
@@ -88,9 +86,8 @@ def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:
         ours, theirs = _fit_by_default, peers.fit
     known = {"miwae": ours, **{name: partial(theirs, name) for name in peers.PEERS}}
     asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
-    for name in asked:
-        if name not in known:
-            raise SettingsError(f"--methods {name} is not one of {', '.join(known)}")
+    if unknown := [name for name in asked if name not in known]:
+        raise SettingsError(f"--methods {unknown[0]} is not one of {', '.join(known)}")
     return attempts, {name: known[name] for name in asked}
 
 
@@ -105,7 +102,5 @@ def _fit_by_default(x: Any, categorical: Any, seed: int) -> Any:
     kinds = dict.fromkeys(categorical.nonzero()[0].tolist(), "categorical")
     imputer = MIWAEImputer(random_state=seed, column_kinds=kinds or None).fit(x)
 
-    def completed(rows: Any) -> Completed:
-        return Completed(imputer.transform(rows), lambda: np.stack(list(imputer.sample(rows))))
-
-    return completed
+    draw = lambda rows: np.stack(list(imputer.sample(rows)))  # noqa: E731
+    return lambda rows: Completed(imputer.transform(rows), partial(draw, rows))

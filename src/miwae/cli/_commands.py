@@ -199,7 +199,6 @@ def _learned(
 
 
 def _loaded(model: str, file: Source) -> _Ready:
-    """Read a file as what a model has learned."""
     if not Path(model).is_file():
         raise DataError(f"there is no model {model}: make one with 'miwae fit IN -o {model}'")
     from miwae.tabular import FittedTable

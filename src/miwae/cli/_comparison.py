@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 class Comparison(NamedTuple):
-    """What methods did on one table."""
-
     source: str
     names: tuple[str, ...]  # of the columns that were compared
     summaries: "list[Summary]"  # the most accurate first
@@ -31,7 +29,6 @@ class Comparison(NamedTuple):
 
 
 def report_record(record: dict[str, Any], n_masks: int) -> None:
-    """One line for each attempt, since some take long."""
     parts = [f"{name} {record[name]:.4f}" for name in ("mse", "accuracy") if name in record]
     result = record.get("error") or ", ".join(parts)
     sys.stderr.write(
@@ -84,11 +81,9 @@ def require_plots(path: str) -> None:
 
 def plot_comparisons(compared: list[Comparison], path: str) -> None:
     """Squared error with its deviation over masks, or wrong categories; a panel for each file."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 0.6 + 2.6 * len(compared)), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(len(compared), 1, squeeze=False)[:, 0]
     for panel, comparison in zip(panels, compared, strict=True):
         lines = [line for line in comparison.summaries if line.n_masks][::-1]
@@ -101,6 +96,5 @@ def plot_comparisons(compared: list[Comparison], path: str) -> None:
         else:  # a table of categories
             panel.barh(names, [1 - (line.accuracy or 0.0) for line in lines], color=colours)
             panel.set(title=comparison.source, xlabel="share of wrong categories, hidden cells")
-        for side in ("top", "right"):
-            panel.spines[side].set_visible(False)
+        panel.spines[["top", "right"]].set_visible(False)
     write_atomically(path, lambda file: figure.savefig(file, format=path[-3:], dpi=150))

@@ -11,8 +11,6 @@ from miwae.errors import DataError, SettingsError
 
 
 class Source(NamedTuple):
-    """A file that has been opened, and what the options say about its columns."""
-
     name: str
     document: Document
     kinds: dict[str, str]
@@ -24,7 +22,7 @@ def opened(source: str, form: Format, kind: Texts = None, bounds: Texts = None) 
     if form.delimiter is not None and len(form.delimiter) != 1:
         raise SettingsError(f"--delimiter {form.delimiter!r} must be a single character")
     try:
-        codecs.lookup(form.encoding or "utf-8")
+        codecs.lookup("utf-8" if form.encoding is None else form.encoding)
     except LookupError as error:
         known = "try utf-8 or latin-1"
         raise SettingsError(f"--encoding {form.encoding!r} is not known; {known}") from error
@@ -44,8 +42,6 @@ def opened(source: str, form: Format, kind: Texts = None, bounds: Texts = None) 
 
 
 class Inspected(NamedTuple):
-    """A file that has been read, and what its columns are taken for."""
-
     name: str
     reading: Reading
     schema: Schema

@@ -13,8 +13,6 @@ from miwae.evaluation._metrics import Flags, Table
 
 
 class Matrix(NamedTuple):
-    """The columns that can be compared, as numbers."""
-
     x: Table
     categorical: Flags
     names: tuple[str, ...]

@@ -13,6 +13,7 @@ from miwae.kernels import standard_student_t, student_t_log_prob
 class StudentTDistribution(dist.StudentT):
     """NumPyro's Student-t distribution with a faster sampler and log-density."""
 
+    arg_constraints = dist.StudentT.arg_constraints | {"df": constraints.greater_than(2.0)}
     df: Floats
     loc: Floats
     scale: Floats
@@ -35,22 +36,12 @@ class PointMasses(dist.Distribution):
     with its last, at no probability.
     """
 
-    arg_constraints = {
-        "logits": constraints.independent(constraints.real, 1),
-        "values": constraints.independent(constraints.real, 1),
-    }
     support = constraints.real  # pyright: ignore[reportAssignmentType]
     pytree_data_fields = ("logits", "values")
 
-    def __init__(
-        self,
-        logits: Float[Array, "C ..."],
-        values: Float[Array, "C ..."],
-        *,
-        validate_args: bool | None = None,
-    ) -> None:
+    def __init__(self, logits: Float[Array, "C ..."], values: Float[Array, "C ..."]) -> None:
         self.logits, self.values = logits, values
-        super().__init__(batch_shape=logits.shape[1:], validate_args=validate_args)
+        super().__init__(batch_shape=logits.shape[1:])
 
     @property
     def log_probabilities(self) -> Float[Array, "C ..."]:
@@ -79,7 +70,6 @@ class PointMasses(dist.Distribution):
         return jnp.sum(probability * (self.values - self.mean[None]) ** 2, axis=0)
 
     def _hit(self, chosen: Int[Array, "..."]) -> Bool[Array, "C ..."]:
-        """Which of the values is chosen."""
         return chosen[None] == jnp.arange(len(self.logits)).reshape(-1, *(1,) * chosen.ndim)
 
 

@@ -24,15 +24,12 @@ Copies: TypeAlias = Callable[[set[str], str], Iterator[Any]]
 
 
 class Model(NamedTuple):
-    """A model that statsmodels can fit."""
-
     make: Any  # makes a statsmodels model from response and features, or from a formula
     intercept: bool = True
     binary: bool = False  # whether the response must have two values, which become 0 and 1
 
 
 def is_estimator(model: Any) -> bool:
-    """Whether it is an estimator of scikit-learn, or a class of estimators."""
     from sklearn.base import BaseEstimator
 
     return issubclass(model if isinstance(model, type) else type(model), BaseEstimator)
@@ -96,7 +93,6 @@ def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str
 
 
 def fit_columns(copies: Copies, model: Model, target: str, features: Sequence[str]) -> list[Any]:
-    """The results of a model of one column given others, for each copy."""
     if not features and not model.intercept:
         raise SettingsError("there are neither features nor an intercept to estimate")
     make = model.make

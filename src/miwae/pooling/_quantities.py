@@ -30,8 +30,6 @@ class Quantities(NamedTuple):
 
 
 class _Labelled(NamedTuple):
-    """The numbers of one copy, and their names, if they have names."""
-
     values: Values
     names: Names
 

@@ -31,9 +31,7 @@ def complete(name: str, x: Table, categorical: Flags, seed: int) -> Table:
     return PEERS[name](seed=seed).fit_transform(x, categorical)
 
 
-def fit(
-    name: str, x: Table, categorical: Flags, seed: int
-) -> Callable[[Float[np.ndarray, "M D"]], Float[np.ndarray, "M D"]]:
+def fit(name: str, x: Table, categorical: Flags, seed: int) -> Callable[[Table], Table]:
     """A function that completes other rows by that method.
 
     Most of these methods learn nothing that could complete other rows, so the rows are appended to

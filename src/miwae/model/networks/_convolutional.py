@@ -79,7 +79,6 @@ class ConvolutionLayer(eqx.Module):
 def _layer(
     rng: np.random.Generator, activation: str, n_in: int, n_out: int, scale: int = 1
 ) -> ConvolutionLayer:
-    """Initial weights by the rule of the activation."""
     initialise, copies = ACTIVATIONS[activation][1], scale**2
     weight = initialise(rng, n_out * copies, 9 * n_in).T.reshape(3, 3, n_in, n_out * copies)
     bias = jnp.zeros(n_out * copies, dtype=jnp.float32)

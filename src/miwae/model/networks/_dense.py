@@ -43,7 +43,6 @@ def require_activation(name: str) -> None:
 
 
 def generator(key: OneKey) -> np.random.Generator:
-    """NumPy's random numbers, from a key."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 

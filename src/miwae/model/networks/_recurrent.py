@@ -32,7 +32,6 @@ class GRU(eqx.Module):
         self.state = dense_layer(rng, n_hidden, 3 * n_hidden, "tanh")
 
     def start(self, n_rows: int) -> Float[Array, "H B"]:
-        """The state before the first step."""
         return jnp.zeros((self.state.weight.shape[1], n_rows))
 
     def step(self, h: Float[Array, "H B"], entering: Float[Array, "H3 B"]) -> Float[Array, "H B"]:
@@ -46,7 +45,6 @@ class GRU(eqx.Module):
     def __call__(
         self, a: Float[Array, "T B I"], *, reverse: bool = False
     ) -> Float[Array, "T B H"]:
-        """The states after each step, from zero."""
         # Products with the inputs do not depend on the state: one for all steps.
         entering = jnp.moveaxis(self.inputs(features_first(a)), 0, 1)
 

@@ -35,7 +35,6 @@ IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fe
 
 
 def _logit_slope(p: Floats) -> Floats:
-    """The derivative of the logit at `p`."""
     return 1 / (p * (1 - p))
 
 

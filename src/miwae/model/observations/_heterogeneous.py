@@ -62,14 +62,12 @@ class Heterogeneous(AbstractObservation):
     n_statistics = _total("n_statistics")
 
     def _widths(self, of: str) -> list[int]:
-        """One of the numbers above, of each part."""
         return [getattr(part.observation, of) for part in self.parts]
 
     def _split(self, a: Array, of: str) -> list[Array]:
         return jnp.split(a, list(itertools.accumulate(self._widths(of)))[:-1], axis=-1)
 
     def _given(self, eta: Eta, x: Rows, observed: Seen) -> Iterator[_Given]:
-        """Each part with its parameters and its columns."""
         for part, own in zip(self.parts, self._split(eta, "n_parameters"), strict=True):
             columns = part.columns
             yield part.observation, own, x[:, columns], observed[:, columns]
