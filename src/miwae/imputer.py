@@ -310,7 +310,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """A table to learn from: with which settings, whether it has names, and its kinds."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = TableSettings(**{name: getattr(self, name) for name in SHARED}, seed=seed)
-        frame, names = frames.as_frame(X), _Names()
+        # Checks write the names to another estimator: a fit that fails leaves nothing behind.
+        frame, names = frames.as_frame(X), BaseEstimator()
         validate_data(names, frame, reset=True, skip_check_array=True)
         columns = frames.columns(frame, self._marks())
         schema = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
@@ -402,10 +403,6 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             named = list(self.get_feature_names_out())
             completed = frames.renamed(frames.with_columns(completed, flags, first=False), named)
         return completed
-
-
-class _Names(BaseEstimator):
-    """For scikit-learn's checks to write to, so that a fit that fails leaves nothing behind."""
 
 
 def _new(events: Sequence[Event], known: Sequence[Event]) -> list[Event]:

@@ -20,7 +20,7 @@ from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
 if TYPE_CHECKING:
-    from miwae.tabular import EncodedTable, FittedTable, TableSettings
+    from miwae.tabular import EncodedTable, FittedTable
 
 # Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
 FITTING, ONLY_FITTING = 0.6, 0.9
@@ -63,8 +63,8 @@ def impute(
             write(known.reading, output)
             reporter.finish(reports.nothing_missing(known))
             return
-        settings = _settings(n_models, seed or 0, bootstrap=bootstrap)
-        ready = _learned(known, file.marks, settings, reporter, deadline(max_time, FITTING))
+        limit = deadline(max_time, FITTING)
+        ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
     cells, events = _write_imputed(ready, n_imputations, reporter, deadline(max_time))
     reporter.finish(reports.imputed(known, cells, (*ready.events, *events), n_imputations))
 
@@ -91,11 +91,10 @@ def fit(
         raise SettingsError("a model goes to a file, not to standard output: -o MODEL")
     require_directory(output)
     reporter = Reporter(output, as_json, quiet)
-    file = opened(source, form, kind, bounds)
-    known = inspected(file)
+    known = inspected(opened(source, form, kind, bounds))
     reporter.show(known)
-    settings = _settings(n_models, seed, bootstrap=bootstrap)
-    ready = _learned(known, file.marks, settings, reporter, deadline(max_time, ONLY_FITTING))
+    limit = deadline(max_time, ONLY_FITTING)
+    ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
     ready.fitted.save(output)
     reporter.finish(Report(known.as_data(), ["fitted"], ready.events))
 
@@ -131,8 +130,7 @@ def inspect(
     as_json: options.AsJson = False,
 ) -> None:
     """Print what each column is taken for and what is missing. Nothing is trained."""
-    file = opened(source, form, kind, bounds)
-    known = inspected(file)
+    known = inspected(opened(source, form, kind, bounds))
     if as_json:
         sys.stdout.write(json.dumps(known.as_data(), indent=2) + "\n")
         return
@@ -155,7 +153,7 @@ def demo(
     reporter = Reporter(str(completed))
     known = inspected(opened(str(source), DEFAULT))
     reporter.show(known)
-    ready = _learned(known, (), _settings(None, seed), reporter, None)
+    ready = _learned(known, reporter, None, seed)
     cells, _ = _write_imputed(ready, 0, reporter, None)
     model = directory / "penguins.miwae"
     ready.fitted.save(model)
@@ -175,24 +173,16 @@ class _Ready(NamedTuple):
     events: tuple[Event, ...]
 
 
-def _settings(n_models: int | None, seed: int, *, bootstrap: bool = False) -> "TableSettings":
-    from miwae.tabular import TableSettings
-
-    chosen: dict[str, Any] = {} if n_models is None else {"n_models": n_models}
-    return TableSettings(**chosen, bootstrap=bootstrap, seed=options.table_seed(seed))
-
-
 def _learned(
-    file: Inspected,
-    marks: tuple[Any, ...],
-    settings: "TableSettings",
-    reporter: Reporter,
-    limit: float | None,
+    file: Inspected, reporter: Reporter, limit: float | None, seed: int | None, **chosen: Any
 ) -> _Ready:
-    from miwae.tabular import EncodedTable, FittedTable
+    """Learn from a file, with the defaults of `TableSettings` for what was not chosen."""
+    from miwae.tabular import EncodedTable, FittedTable, TableSettings
 
     keep_programs()
-    table = EncodedTable.of(file.schema, file.reading.columns)
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    settings = TableSettings(**chosen, seed=options.table_seed(seed or 0))
+    table, marks = EncodedTable.of(file.schema, file.reading.columns), file.source.marks
     with reporter.progress() as progress:
         fitted = FittedTable.fit(table, settings, marks=marks, deadline=limit, progress=progress)
     return _Ready(file.reading, fitted, table, fitted.events)

@@ -122,7 +122,7 @@ def view_of(left: Sequence[str], right: Sequence[str] = (), title: str | None = 
 
 
 def print_inspection(console: Console, file: Inspected) -> None:
-    name = "standard input" if file.name == "-" else file.name
+    name = "standard input" if file.source.name == "-" else file.source.name
     inspection, words = file.inspection, file.reading.missing_words() or {}
     share = inspection.n_missing / max(inspection.n_cells, 1)
     taken = ", ".join(f'"{word}" {count} times' for word, count in words.items())

@@ -42,7 +42,7 @@ def opened(source: str, form: Format, kind: Texts = None, bounds: Texts = None) 
 
 
 class Inspected(NamedTuple):
-    name: str
+    source: Source
     reading: Reading
     schema: Schema
     inspection: Inspection
@@ -51,11 +51,11 @@ class Inspected(NamedTuple):
     def of(cls, source: Source, reading: Reading, schema: Schema) -> "Inspected":
         of_text = source.document.family == "text"
         inspection = inspect_columns(reading.columns, schema, of_text=of_text)
-        return cls(source.name, reading, schema, inspection)
+        return cls(source, reading, schema, inspection)
 
     def as_data(self) -> dict[str, Any]:
         return {
-            "file": self.name,
+            "file": self.source.name,
             "taken_as_missing": self.reading.missing_words(),
             "comment_lines": self.reading.document.n_comments,
             **self.inspection.as_data(),

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
 
 from miwae.errors import SettingsError
 from miwae.evaluation._metrics import Flags, Table

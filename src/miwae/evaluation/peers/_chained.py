@@ -88,14 +88,13 @@ def _predicted(forest: Forest, x: Float[np.ndarray, "H E"]) -> Float[np.ndarray,
 
 def _changes(new: Table, old: Table, categorical: Flags) -> Float[np.ndarray, " 2"]:
     """How much a round changed numbers and categories; infinite without such columns."""
-    numbers = ~categorical
-    of_numbers = of_categories = np.inf
+    change, numbers = np.full(2, np.inf), ~categorical
     if numbers.any():
         moved = ((new - old)[:, numbers] ** 2).sum()
-        of_numbers = moved / max((new[:, numbers] ** 2).sum(), np.finfo(float).tiny)
+        change[0] = moved / max((new[:, numbers] ** 2).sum(), np.finfo(float).tiny)
     if categorical.any():
-        of_categories = np.mean((new != old)[:, categorical])
-    return np.array([of_numbers, of_categories])
+        change[1] = np.mean((new != old)[:, categorical])
+    return change
 
 
 @dataclass(frozen=True, kw_only=True)
