@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from miwae.errors import DataError
 from miwae.evaluation import _metrics as metrics
@@ -21,8 +21,6 @@ KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask",
 
 # Added to the seed, so that hidden cells, new rows and methods use independent random numbers.
 CELLS, ROWS = 1, 2
-
-ALL = slice(None)
 
 Record: TypeAlias = dict[str, Any]
 Records: TypeAlias = Iterator[Record]
@@ -113,17 +111,14 @@ def key_of(record: Record) -> tuple[Any, ...]:
     return tuple(record[field] for field in KEY)
 
 
-def hidden_cells(
-    experiment: Experiment, mask: int, known_rows: Bool[np.ndarray, " N"] | slice = ALL
-) -> tuple[Table, Cells]:
+def hidden_cells(e: Experiment, mask: int, known_rows: Any = ...) -> tuple[Table, Cells]:
     """The standardised table, and the cells to hide from methods."""
-    rng = np.random.default_rng([experiment.seed, mask, CELLS])
-    x = experiment.x
-    hidden = ampute(x, experiment.rate, experiment.mechanism, rng=rng)
-    known = x if experiment.standardise == "complete" else np.where(hidden, np.nan, x)[known_rows]
-    mean = np.where(experiment.categorical, 0.0, np.nanmean(known, axis=0))
-    deviation = np.where(experiment.categorical, 1.0, metrics.column_deviations(known))
-    return (x - mean) / deviation, hidden
+    rng = np.random.default_rng([e.seed, mask, CELLS])
+    hidden = ampute(e.x, e.rate, e.mechanism, rng=rng)
+    known = e.x if e.standardise == "complete" else np.where(hidden, np.nan, e.x)[known_rows]
+    mean = np.where(e.categorical, 0.0, np.nanmean(known, axis=0))
+    deviation = np.where(e.categorical, 1.0, metrics.column_deviations(known))
+    return (e.x - mean) / deviation, hidden
 
 
 def _outcome(

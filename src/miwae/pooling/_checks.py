@@ -78,8 +78,8 @@ def _check_separation(
 
 
 def _check_converged(result: Any, number: int) -> None:
-    converged = getattr(result, "converged", None)
     details = getattr(result, "mle_retvals", None)
+    converged = getattr(result, "converged", True)
     if isinstance(details, dict):
         converged = details.get("converged", converged)
     if converged is not None and not converged:

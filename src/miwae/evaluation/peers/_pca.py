@@ -41,7 +41,13 @@ class PCA(AbstractPeer):
         most = min(self.max_components, x.shape[1] - 1, x.shape[0] - 2)
         if self.selection == "gcv":
             return _by_generalised_cross_validation(x, most)
-        return _by_held_out_cells(x, most, self._generator())
+        scale, errors, rng = column_deviations(x), np.zeros(most + 1), self._generator()
+        for _ in range(N_REPETITIONS):
+            held_out = ampute(x, HELD_OUT, "mcar", rng=rng)
+            kept = np.where(held_out, np.nan, x)
+            for count in range(most + 1 if held_out.any() else 0):
+                errors[count] += mse(x, fit_components(kept, count, ROUGH), held_out, scale)
+        return int(errors.argmin())
 
 
 def _by_generalised_cross_validation(x: Wide, most: int) -> int:
@@ -58,19 +64,6 @@ def _by_generalised_cross_validation(x: Wide, most: int) -> int:
             return count - 1
         last = score
     return most
-
-
-def _by_held_out_cells(x: Wide, most: int, rng: np.random.Generator) -> int:
-    scale = column_deviations(x)
-    errors = np.zeros(most + 1)
-    for _ in range(N_REPETITIONS):
-        held_out = ampute(x, HELD_OUT, "mcar", rng=rng)
-        if not held_out.any():
-            continue
-        kept = np.where(held_out, np.nan, x)
-        for count in range(most + 1):
-            errors[count] += mse(x, fit_components(kept, count, ROUGH), held_out, scale)
-    return int(errors.argmin())
 
 
 def fit_components(x: Wide, count: int, tolerance: float = PRECISE) -> Wide:

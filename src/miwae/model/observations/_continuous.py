@@ -17,10 +17,8 @@ from miwae.model.observations._base import AbstractFactorized, AbstractNumbers, 
 from miwae.model.observations._shapes import EtaFirst, Measured, PerInput
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
-# 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the
-# variance.
+# 0.01" (the paper, section 4.2): z explains at most 99 % of the variance of standardised data.
 NOISE_SCALE_FLOOR = 0.1
-
 INITIAL_DF = 10.0  # of the linear start: near a normal, free to become heavier
 
 # One for all features, or one for each: not trained, but saved with a model.

@@ -20,18 +20,14 @@ from miwae.model._distributions import PointMasses
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
-# Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
-RARE = 0.02
-
-# The rate of a count is exp(eta); beyond these limits a float and its gradient overflow.
-LOG_RATE_LIMIT = 20.0
+RARE = 0.02  # frequencies much closer to 0 or 1 would give the linear start infinite slopes
+LOG_RATE_LIMIT = 20.0  # far beyond, the rate of a count, exp(eta), and its gradient overflow
+IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
 # Probability that a number with few values is drawn from its marginal distribution, whatever z is.
 # The logits are linear in z at first: without this, one cell of an unusual row could cost as much
 # as a thousand others.
 SLIP = 1e-3
-
-IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
 
 def _logit_slope(p: Floats) -> Floats:
