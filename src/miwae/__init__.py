@@ -65,29 +65,22 @@ if TYPE_CHECKING:
 
 # Where the names live.
 _HOMES = {
-    "miwae._compilation": ("enable_compilation_cache",),
-    "miwae.errors": (
-        *("DataError", "DataWarning", "DivergenceError"),
-        *("FileFormatError", "MiwaeError", "SettingsError"),
-    ),
-    "miwae.events": ("Event",),
-    "miwae.imputer": ("MIWAEImputer",),
-    "miwae.inference": (
-        *("SamplingSettings", "expectation", "impute_multiple"),
-        *("impute_single", "log_likelihood", "quantiles"),
-    ),
-    "miwae.model": (
-        *("Amortizer", "Autoencoder", "Bernoulli", "Categorical", "Count", "FlowPosterior"),
-        *("FlowPrior", "Heterogeneous", "LatentModel", "LowRankNormal", "MixturePosterior"),
-        *("MixturePrior", "Normal", "NormalPosterior", "Ordinal", "Part", "Points", "Positive"),
-        *("StandardNormal", "StudentT", "StudentTPosterior", "VampPrior", "ZeroFill"),
-        *("convolutional_autoencoder", "dense_autoencoder", "linear_autoencoder"),
-        *("linear_core", "recurrent_autoencoder"),
-    ),
-    "miwae.pooling": ("MultiplyImputed", "Pooled", "pool"),
-    "miwae.training": ("TrainingSettings", "fit", "fit_stream", "refit_amortizer"),
+    "miwae._compilation": "enable_compilation_cache",
+    "miwae.errors": """DataError DataWarning DivergenceError FileFormatError MiwaeError
+        SettingsError""",
+    "miwae.events": "Event",
+    "miwae.imputer": "MIWAEImputer",
+    "miwae.inference": """SamplingSettings expectation impute_multiple impute_single
+        log_likelihood quantiles""",
+    "miwae.model": """Amortizer Autoencoder Bernoulli Categorical Count FlowPosterior FlowPrior
+        Heterogeneous LatentModel LowRankNormal MixturePosterior MixturePrior Normal
+        NormalPosterior Ordinal Part Points Positive StandardNormal StudentT StudentTPosterior
+        VampPrior ZeroFill convolutional_autoencoder dense_autoencoder linear_autoencoder
+        linear_core recurrent_autoencoder""",
+    "miwae.pooling": "MultiplyImputed Pooled pool",
+    "miwae.training": "TrainingSettings fit fit_stream refit_amortizer",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -12,14 +12,6 @@ from miwae.errors import MiwaeError
 A_DIRECTORY, READ_ONLY = "it is a directory: name a file in it", "the file is read-only"
 
 
-def _mode(path: str) -> int | None:
-    """What kind of file is there, and who may use it; None if there is nothing."""
-    try:
-        return os.stat(path).st_mode
-    except FileNotFoundError:
-        return None
-
-
 def _is_stream(path: str, mode: int | None) -> bool:
     """A device, a pipe, or a name of an open file: something to write into, not to replace.
 
@@ -78,7 +70,7 @@ def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
     are followed, permissions kept; devices and pipes are written directly.
     """
     try:
-        mode = _mode(path)
+        mode = os.stat(path).st_mode if os.path.exists(path) else None
         if _is_stream(path, mode):
             with open(path, "wb") as file:
                 write(file)

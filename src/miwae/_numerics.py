@@ -6,10 +6,12 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, PyTree
+
+from miwae._shapes import Floats
 
 
-def logmeanexp(a: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
+def logmeanexp(a: Floats, axis: int = 0) -> Floats:
     """Log of the mean of `exp(a)` along an axis, without overflow.
 
     Example:
@@ -19,7 +21,7 @@ def logmeanexp(a: Float[Array, "..."], axis: int = 0) -> Float[Array, "..."]:
     return jax.nn.logsumexp(a, axis=axis) - math.log(a.shape[axis])
 
 
-def log1mexp(a: Float[Array, "..."]) -> Float[Array, "..."]:
+def log1mexp(a: Floats) -> Floats:
     """`log(1 - exp(-a))` for `a > 0`, accurate at both ends (Maechler, 2012)."""
     small = a < math.log(2)
     near = jnp.log(-jnp.expm1(-jnp.where(small, a, 1.0)))
@@ -27,14 +29,12 @@ def log1mexp(a: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(small, near, far)
 
 
-def softplus_inverse(y: Float[Array, "..."]) -> Float[Array, "..."]:
+def softplus_inverse(y: Floats) -> Floats:
     """The `a` with `softplus(a) = y`, for `y > 0`."""
     return y + jnp.log(-jnp.expm1(-y))
 
 
-def masked_sum(
-    values: Float[Array, "..."], observed: Bool[Array, "..."], axis: int
-) -> Float[Array, "..."]:
+def masked_sum(values: Floats, observed: Bool[Array, "..."], axis: int) -> Floats:
     """Sum of `values` over the cells where `observed` is true.
 
     Callers replace what is stored in missing cells *before* they compute `values`, so that neither

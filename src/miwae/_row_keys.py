@@ -41,14 +41,11 @@ def occurrences(hashes: Words) -> UInt32[np.ndarray, " N"]:
         >>> occurrences(np.array([[1, 1], [2, 2], [1, 1]], dtype=np.uint32))
         array([0, 0, 1], dtype=uint32)
     """
-    order = np.lexsort((np.arange(len(hashes)), hashes[:, 1], hashes[:, 0]))
-    ordered = hashes[order]
-    new = np.ones(len(hashes), dtype=bool)
-    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    place = np.arange(len(hashes))
-    first = np.maximum.accumulate(np.where(new, place, 0))
+    state = _joined(hashes)
+    order = np.argsort(state, kind="stable")
+    ordered = state[order]
     counts = np.empty(len(hashes), dtype=np.uint32)
-    counts[order] = place - first
+    counts[order] = np.arange(len(hashes)) - np.searchsorted(ordered, ordered)
     return counts
 
 
@@ -64,15 +61,10 @@ def row_keys(
 ) -> Words:
     """The words of a threefry key for each row, folded from its observed cells.
 
-    Words, not keys: what JAX does with an array of keys is compiled for each number of rows.
-
-    Args:
-        key: a threefry key (the default kind of `jax.random.key`): others do not keep rows apart
-            under `vmap`.
-        x: rows.
-        observed: True where a cell was seen.
-        tell_duplicates_apart: also fold in how often the same row came before, so that identical
-            rows get independent draws, which depend on the order among identical rows only.
+    Words, not keys: what JAX does with an array of keys is compiled for each number of rows. The
+    key has to be a threefry key, the default of `jax.random.key`: others do not keep rows apart
+    under `vmap`. To tell duplicates apart, how often the same row came before is folded in as
+    well: identical rows then get independent draws, which depend on their order only.
     """
     hashes = row_hashes(x, observed)
     seed = _joined(np.asarray(jax.random.key_data(key)).reshape(1, 2))

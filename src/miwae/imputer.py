@@ -4,7 +4,7 @@ import contextlib
 import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ class _Fitted(NamedTuple):
     later: list[Event]  # of rows that were imputed since
 
 
+@dataclass(kw_only=True, eq=False, repr=False)  # a constructor of scikit-learn only stores
 class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Complete tables with a deep latent variable model.
 
@@ -101,50 +102,26 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         True
     """
 
-    def __init__(
-        self,
-        *,
-        n_latent: int = 10,
-        n_hidden: int = 128,
-        n_layers: int = 3,
-        batch_size: int | None = None,
-        n_samples: int = 5,
-        n_imputation_samples: int = 2_000,
-        max_steps: int | None = None,
-        max_time: float | int | None = None,
-        early_stopping: bool = True,
-        column_kinds: Mapping[Any, str] | None = None,
-        bounds: Mapping[Any, Any] | None = None,
-        missing_values: Any = np.nan,
-        keep_empty_features: bool = False,
-        add_indicator: bool = False,
-        objective: str = "miwae",
-        n_models: int = 2,
-        bootstrap: bool = False,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_latent = n_latent
-        self.n_hidden = n_hidden
-        self.n_layers = n_layers
-        self.batch_size = batch_size
-        self.n_samples = n_samples
-        self.n_imputation_samples = n_imputation_samples
-        self.max_steps = max_steps
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.column_kinds = column_kinds
-        self.bounds = bounds
-        self.missing_values = missing_values
-        self.keep_empty_features = keep_empty_features
-        self.add_indicator = add_indicator
-        self.objective = objective
-        self.n_models = n_models
-        self.bootstrap = bootstrap
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    n_latent: int = 10
+    n_hidden: int = 128
+    n_layers: int = 3
+    batch_size: int | None = None
+    n_samples: int = 5
+    n_imputation_samples: int = 2_000
+    max_steps: int | None = None
+    max_time: float | int | None = None
+    early_stopping: bool = True
+    column_kinds: Mapping[Any, str] | None = None
+    bounds: Mapping[Any, Any] | None = None
+    missing_values: Any = np.nan
+    keep_empty_features: bool = False
+    add_indicator: bool = False
+    objective: str = "miwae"
+    n_models: int = 2
+    bootstrap: bool = False
+    device: str | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
         """Learn from an incomplete table what its columns are and how they depend on each other.
@@ -181,10 +158,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The table has the columns that were fitted; a single row will do. A row gets the same
         values wherever it stands and whatever stands beside it.
         """
-        now, frame, table = self._read(X)
-        with self._working() as work:
-            imputed = now._table.means(table, **work)
-        now._remember(table.events, imputed.events)
+        now, frame, table, imputed = self._computed(X, FittedTable.means)
+        now._remember(imputed.events)
         completed = now._arranged(frame, imputed.cells, table)
         asked = now._output() or get_config()["transform_output"]
         return frames.to_library(completed, asked) if asked in ("pandas", "polars") else completed
@@ -197,10 +172,9 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         disagree as much as models of other samples of rows would.
         """
         require_at_least(1, n_imputations=n_imputations)
-        now, frame, table = self._read(X)
-        with self._working() as work:
-            copies, events = now._table.draws(table, n_imputations, **work)
-        now._remember(table.events, events)
+        now, frame, table, drawn = self._computed(X, FittedTable.draws, n_imputations)
+        copies, events = drawn
+        now._remember(events)
         kept = now._kept()
         place = {position: i for i, position in enumerate(kept)}
         cells = [{place[i]: own for i, own in drawn.items() if i in place} for drawn in copies]
@@ -215,10 +189,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if not 0 < level < 1:
             raise SettingsError(f"level must lie strictly between 0 and 1, not {level}")
-        now, frame, table = self._read(X)
-        with self._working() as work:
-            limits = now._table.quantiles(table, ((1 - level) / 2, (1 + level) / 2), **work)
-        now._remember(table.events)
+        levels = ((1 - level) / 2, (1 + level) / 2)
+        now, frame, table, limits = self._computed(X, FittedTable.quantiles, levels)
         lower, upper = (now._arranged(frame, cells, table) for cells in limits)
         return lower, upper
 
@@ -249,11 +221,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Categories, counts and numbers that take few values contribute probabilities.
         """
-        now, _, table = self._read(X)
-        with self._working() as work:
-            scores = now._table.log_prob(table, **work)
-        now._remember(table.events)
-        return scores
+        return self._computed(X, FittedTable.log_prob)[-1]
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`: larger is better."""
@@ -266,18 +234,16 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         0.7: do not trust this row) and `smoothed` (the weights were unreliable with all the latent
         samples that the row may have, and were smoothed).
         """
-        now, _, table = self._read(X)
-        with self._working() as work:
-            imputed = now._table.means(table, **work)
-        now._remember(table.events, imputed.events)
+        now, _, _, imputed = self._computed(X, FittedTable.means)
+        now._remember(imputed.events)
         return imputed.report
 
     def save(self, path: str | Path) -> None:
         """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
         check_is_fitted(self)
         now = copy.copy(self)
-        extra = {"parameters": now._portable(), "named": now._fitted.named}
-        extra["output"] = now._output()
+        named, output = now._fitted.named, now._output()
+        extra = {"parameters": now._portable(), "named": named, "output": output}
         replace(now._table, events=tuple(now.events_)).save(path, extra)
 
     @classmethod
@@ -344,12 +310,13 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """A table to learn from: with which settings, whether it has names, and its kinds."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = TableSettings(**{name: getattr(self, name) for name in SHARED}, seed=seed)
-        frame = frames.as_frame(X)
-        named = _is_named(frame)
+        # Checks write the names to another estimator: a fit that fails leaves nothing behind.
+        frame, names = frames.as_frame(X), BaseEstimator()
+        validate_data(names, frame, reset=True, skip_check_array=True)
         columns = frames.columns(frame, self._marks())
         schema = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
         table = EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
-        return settings, named, table
+        return settings, hasattr(names, "feature_names_in_"), table
 
     def _read(self, X: Any) -> tuple["MIWAEImputer", Any, EncodedTable]:
         """New rows, and the imputer as it is now: it may be fitted again in another thread."""
@@ -364,6 +331,16 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if event.about in ("value", "not filled") or kept_empty:
                 warn_caller(event.text)
         return now, frame, table
+
+    def _computed(
+        self, X: Any, method: Callable[..., Any], *arguments: Any
+    ) -> tuple["MIWAEImputer", Any, EncodedTable, Any]:
+        """The imputer as it is now, new rows, and what a method of `FittedTable` makes of them."""
+        now, frame, table = self._read(X)
+        with self._working() as work:
+            result = method(now._table, table, *arguments, **work)
+        now._remember(table.events)
+        return now, frame, table, result
 
     @property
     def _table(self) -> FittedTable:
@@ -403,9 +380,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The library of frames that `set_output` asked for."""
         return getattr(self, "_sklearn_output_config", {}).get("transform")
 
-    def _remember(self, *events: Sequence[Event]) -> None:
-        for some in events:
-            self._fitted.later.extend(_new(some, self.events_))
+    def _remember(self, events: Sequence[Event]) -> None:
+        self._fitted.later.extend(_new(events, self.events_))
 
     def _kept(self) -> list[int]:
         """Positions of the columns that come out."""
@@ -427,17 +403,6 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             named = list(self.get_feature_names_out())
             completed = frames.renamed(frames.with_columns(completed, flags, first=False), named)
         return completed
-
-
-class _Names(BaseEstimator):
-    """An estimator for scikit-learn's checks to write to: a fit that fails leaves nothing."""
-
-
-def _is_named(frame: Any) -> bool:
-    """Whether all labels of a table are text, by scikit-learn's rules."""
-    names = _Names()
-    validate_data(names, frame, reset=True, skip_check_array=True)
-    return hasattr(names, "feature_names_in_")
 
 
 def _new(events: Sequence[Event], known: Sequence[Event]) -> list[Event]:

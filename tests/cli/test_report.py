@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from miwae.cli._options import Format
 from miwae.cli._report import Report, Reporter, imputed, nothing_missing, scored
-from miwae.cli._source import Format, inspected, opened
+from miwae.cli._source import inspected, opened
 from miwae.columns import Cells
 from miwae.events import Event
 

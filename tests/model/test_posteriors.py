@@ -1,9 +1,5 @@
 """The contract of proposals, over every family: sampler and density belong together."""
 
-# pyright: reportCallIssue=false
-# Equinox's abstract fields count as constructor arguments for pyright where a property overrides
-# them, as in Categorical, Heterogeneous and MixturePosterior.
-
 from typing import Any
 
 import equinox as eqx

@@ -50,13 +50,12 @@ def main() -> None:
         _fail(OPTIONS.get(name, name) + space + rest, code=2)
     except MiwaeError as error:
         _fail(str(error), code=1)
-    except BrokenPipeError:
-        # Whoever read the output has closed it; nothing may be flushed to it any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except OSError as error:
-        # Errors about tables and models name their file; this one is about standard output.
+        # Nothing may be flushed any more to an output that has been closed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)
+        # Errors about tables and models name their file; this one is about standard output.
         what = "" if error.filename else "cannot write to standard output: "
         _fail(f"{what}{error}", code=1)
     except KeyboardInterrupt:

@@ -5,89 +5,71 @@ import sys
 from functools import partial
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
+from miwae.cli import _comparison as comparisons
 from miwae.cli import _options as options
-from miwae.cli._comparison import (
-    Comparison,
-    plot_comparisons,
-    print_comparisons,
-    report_record,
-    require_plots,
-)
-from miwae.cli._programs import keep_programs
-from miwae.cli._source import Format, Source, opened
-from miwae.cli._views import console_on
+from miwae.cli._options import DEFAULT, Format, with_format
+from miwae.cli._report import console_on
+from miwae.cli._source import keep_programs, opened
 from miwae.columns import infer_schema
 from miwae.errors import SettingsError
 
 
+@with_format
 def benchmark(
-    sources: Annotated[
-        list[str], typer.Argument(metavar="DATA...", help="Tables, complete or not.")
-    ],
+    sources: Annotated[list[str], Argument(metavar="DATA...", help="Tables, complete or not.")],
     methods: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Which methods; all that are known by default.")
+        str, Option(metavar="A,B,...", help="Which methods; all that are known by default.")
     ] = "",
     mechanism: Annotated[
-        str, typer.Option(help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ...")
+        str, Option(help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ...")
     ] = "mcar",
-    rate: Annotated[float, typer.Option(help="Share of the observed cells to hide.")] = 0.3,
-    masks: Annotated[int, typer.Option(min=1, help="How many times.")] = 3,
+    rate: Annotated[float, Option(help="Share of the observed cells to hide.")] = 0.3,
+    masks: Annotated[int, Option(min=1, help="How many times.")] = 3,
     new_rows: Annotated[
         float,
-        typer.Option(
+        Option(
             metavar="SHARE", help="Learn from the other rows only, and fill this share of them."
         ),
     ] = 0.0,
     plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
+        str | None, Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
     ] = None,
     kind: options.Kinds = None,
-    na: options.NaWords = None,
-    only_na: options.OnlyNa = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    no_header: options.NoHeader = False,
+    form: Format = DEFAULT,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare imputers on your own tables, by hiding observed cells and filling them again."""
-    from miwae.evaluation import MECHANISMS, Experiment, summarise
+    from miwae.evaluation import MECHANISMS, Experiment, as_matrix, summarise
 
     attempts, chosen = _protocol(new_rows, methods)
     if mechanism not in MECHANISMS:
         raise SettingsError(f"--mechanism {mechanism} is not one of {', '.join(MECHANISMS)}")
     if plot is not None:
-        require_plots(plot)
-    form = Format(na, only_na, delimiter, encoding, no_header)
+        comparisons.require_plots(plot)
     compared = []
     for source in sources:
-        matrix = _matrix(opened(source, form, kind))
+        file = opened(source, form, kind)
+        columns = file.document.read(file.marks).columns
+        matrix = as_matrix(infer_schema(columns, column_kinds=file.kinds), columns)
         hidden = (mechanism, rate, seed, "observed")
         experiment = Experiment(source, matrix.x, matrix.categorical, *hidden)
         records = []
         for record in attempts(experiment, chosen, range(masks)):
             records.append(record)
             if not as_json and not quiet:
-                report_record(record, masks)
-        compared.append(Comparison(source, matrix.names, summarise(records), records))
+                comparisons.report_record(record, masks)
+        compared.append(comparisons.Comparison(source, matrix.names, summarise(records), records))
     if as_json:
         data = [comparison.as_data() for comparison in compared]
         sys.stdout.write(json.dumps(data, indent=2) + "\n")
     else:
-        print_comparisons(console_on(sys.stdout), compared)
+        comparisons.print_comparisons(console_on(sys.stdout), compared)
     if plot is not None:
-        plot_comparisons(compared, plot)
-
-
-def _matrix(file: Source) -> Any:
-    """The columns that can be compared, as numbers."""
-    from miwae.evaluation import as_matrix
-
-    columns = file.document.read(file.marks).columns
-    return as_matrix(infer_schema(columns, column_kinds=file.kinds), columns)
+        comparisons.plot_comparisons(compared, plot)
 
 
 def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:
@@ -97,21 +79,16 @@ def _protocol(new_rows: float, names: str) -> tuple[Any, dict[str, Any]]:
 
     if not 0 <= new_rows < 1:
         raise SettingsError(f"--new-rows {new_rows} is not a share of the rows, 0 to below 1")
-    attempts, ours, theirs = evaluation.in_sample, _complete_by_default, peers.complete
+    attempts, theirs = evaluation.in_sample, peers.complete
+    ours = lambda x, *rest: _fit_by_default(x, *rest)(x)  # noqa: E731
     if new_rows:
         attempts = partial(evaluation.new_rows, share=new_rows)
         ours, theirs = _fit_by_default, peers.fit
     known = {"miwae": ours, **{name: partial(theirs, name) for name in peers.PEERS}}
     asked = [name.strip() for name in names.split(",") if name.strip()] or list(known)
-    for name in asked:
-        if name not in known:
-            raise SettingsError(f"--methods {name} is not one of {', '.join(known)}")
+    if unknown := [name for name in asked if name not in known]:
+        raise SettingsError(f"--methods {unknown[0]} is not one of {', '.join(known)}")
     return attempts, {name: known[name] for name in asked}
-
-
-def _complete_by_default(x: Any, categorical: Any, seed: int) -> Any:
-    """Our imputer on numbers and codes."""
-    return _fit_by_default(x, categorical, seed)(x)
 
 
 def _fit_by_default(x: Any, categorical: Any, seed: int) -> Any:
@@ -125,7 +102,5 @@ def _fit_by_default(x: Any, categorical: Any, seed: int) -> Any:
     kinds = dict.fromkeys(categorical.nonzero()[0].tolist(), "categorical")
     imputer = MIWAEImputer(random_state=seed, column_kinds=kinds or None).fit(x)
 
-    def completed(rows: Any) -> Completed:
-        return Completed(imputer.transform(rows), lambda: np.stack(list(imputer.sample(rows))))
-
-    return completed
+    draw = lambda rows: np.stack(list(imputer.sample(rows)))  # noqa: E731
+    return lambda rows: Completed(imputer.transform(rows), partial(draw, rows))

@@ -12,22 +12,21 @@ import typer
 from miwae._atomic import require_directory
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
-from miwae.cli._options import deadline, require_time
-from miwae.cli._programs import keep_programs
-from miwae.cli._report import Reporter
-from miwae.cli._source import Format, Inspected, Source, inspected, opened
-from miwae.cli._views import console_on, print_cells, print_inspection, print_patterns
+from miwae.cli._options import DEFAULT, Format, deadline, require_time, with_format
+from miwae.cli._report import Report, Reporter, console_on, print_cells
+from miwae.cli._source import Inspected, Source, inspected, keep_programs, opened
 from miwae.documents import Frame, Reading, require_writable, write, write_frame, write_long
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
 if TYPE_CHECKING:
-    from miwae.tabular import EncodedTable, FittedTable, TableSettings
+    from miwae.tabular import EncodedTable, FittedTable
 
 # Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
 FITTING, ONLY_FITTING = 0.6, 0.9
 
 
+@with_format
 def impute(
     source: options.Input,
     output: options.Output = "-",
@@ -35,11 +34,7 @@ def impute(
     model: options.ModelFile = None,
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
-    na: options.NaWords = None,
-    only_na: options.OnlyNa = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    no_header: options.NoHeader = False,
+    form: Format = DEFAULT,
     n_models: options.Models = None,
     bootstrap: options.Bootstrap = False,
     seed: options.OptionalSeed = None,
@@ -49,12 +44,12 @@ def impute(
 ) -> None:
     """Impute the missing values of a table; observed cells keep their exact characters."""
     require_time(max_time)
-    if model is not None:
-        _refuse_part_of_model("--kind and --bounds", given=bool(kind or bounds))
-        chosen = n_models is not None or bootstrap or seed is not None
-        _refuse_part_of_model("--seed, --n-models and --bootstrap", given=chosen)
+    part_of_model = "are part of a model: leave them out, or refit"
+    if model is not None and (kind or bounds):
+        raise SettingsError(f"--kind and --bounds {part_of_model}")
+    if model is not None and (n_models is not None or bootstrap or seed is not None):
+        raise SettingsError(f"--seed, --n-models and --bootstrap {part_of_model}")
     reporter = Reporter(output, as_json, quiet)
-    form = Format(na, only_na, delimiter, encoding, no_header)
     file = opened(source, form, kind, bounds)
     require_writable(file.document, output, long=n_imputations > 0)
     if model is not None:
@@ -68,12 +63,13 @@ def impute(
             write(known.reading, output)
             reporter.finish(reports.nothing_missing(known))
             return
-        settings = _settings(n_models, seed or 0, bootstrap=bootstrap)
-        ready = _learned(known, file.marks, settings, reporter, deadline(max_time, FITTING))
+        limit = deadline(max_time, FITTING)
+        ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
     cells, events = _write_imputed(ready, n_imputations, reporter, deadline(max_time))
     reporter.finish(reports.imputed(known, cells, (*ready.events, *events), n_imputations))
 
 
+@with_format
 def fit(
     source: options.Input,
     output: Annotated[
@@ -81,11 +77,7 @@ def fit(
     ],
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
-    na: options.NaWords = None,
-    only_na: options.OnlyNa = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    no_header: options.NoHeader = False,
+    form: Format = DEFAULT,
     n_models: options.Models = None,
     bootstrap: options.Bootstrap = False,
     seed: options.Seed = 0,
@@ -99,33 +91,28 @@ def fit(
         raise SettingsError("a model goes to a file, not to standard output: -o MODEL")
     require_directory(output)
     reporter = Reporter(output, as_json, quiet)
-    form = Format(na, only_na, delimiter, encoding, no_header)
-    file = opened(source, form, kind, bounds)
-    known = inspected(file)
+    known = inspected(opened(source, form, kind, bounds))
     reporter.show(known)
-    settings = _settings(n_models, seed, bootstrap=bootstrap)
-    ready = _learned(known, file.marks, settings, reporter, deadline(max_time, ONLY_FITTING))
+    limit = deadline(max_time, ONLY_FITTING)
+    ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
     ready.fitted.save(output)
-    reporter.finish(reports.fitted(known, ready.events))
+    reporter.finish(Report(known.as_data(), ["fitted"], ready.events))
 
 
+@with_format
 def score(
     source: options.Input,
     model: Annotated[str, typer.Option(metavar="MODEL", help="A fitted model.")],
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="OUT", help="One line per row; - is stdout.")
     ] = "-",
-    na: options.NaWords = None,
-    only_na: options.OnlyNa = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    no_header: options.NoHeader = False,
+    form: Format = DEFAULT,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Estimate the log-density of the observed cells of each row: low ones are unusual."""
     reporter = Reporter(output, as_json, quiet)
-    file = opened(source, Format(na, only_na, delimiter, encoding, no_header))
+    file = opened(source, form)
     require_writable(None, output)
     ready = _loaded(model, file)
     with reporter.progress() as progress:
@@ -134,26 +121,22 @@ def score(
     reporter.finish(reports.scored(scores, ready.events))
 
 
+@with_format
 def inspect(
     source: options.Input,
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
-    na: options.NaWords = None,
-    only_na: options.OnlyNa = False,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
-    no_header: options.NoHeader = False,
+    form: Format = DEFAULT,
     as_json: options.AsJson = False,
 ) -> None:
     """Print what each column is taken for and what is missing. Nothing is trained."""
-    form = Format(na, only_na, delimiter, encoding, no_header)
     known = inspected(opened(source, form, kind, bounds))
     if as_json:
         sys.stdout.write(json.dumps(known.as_data(), indent=2) + "\n")
         return
     console = console_on(sys.stdout)
-    print_inspection(console, known)
-    print_patterns(console, known.inspection)
+    reports.print_inspection(console, known)
+    reports.print_patterns(console, known.inspection)
 
 
 def demo(
@@ -168,9 +151,9 @@ def demo(
     with resources.as_file(resources.files("miwae.data") / "penguins.csv") as path:
         shutil.copyfile(path, source)
     reporter = Reporter(str(completed))
-    known = inspected(opened(str(source), Format()))
+    known = inspected(opened(str(source), DEFAULT))
     reporter.show(known)
-    ready = _learned(known, (), _settings(None, seed), reporter, None)
+    ready = _learned(known, reporter, None, seed)
     cells, _ = _write_imputed(ready, 0, reporter, None)
     model = directory / "penguins.miwae"
     ready.fitted.save(model)
@@ -190,33 +173,22 @@ class _Ready(NamedTuple):
     events: tuple[Event, ...]
 
 
-def _settings(n_models: int | None, seed: int, *, bootstrap: bool = False) -> "TableSettings":
-    """How to learn, as the options say."""
-    from miwae.tabular import TableSettings
-
-    chosen: dict[str, Any] = {} if n_models is None else {"n_models": n_models}
-    return TableSettings(**chosen, bootstrap=bootstrap, seed=options.table_seed(seed))
-
-
 def _learned(
-    file: Inspected,
-    marks: tuple[Any, ...],
-    settings: "TableSettings",
-    reporter: Reporter,
-    limit: float | None,
+    file: Inspected, reporter: Reporter, limit: float | None, seed: int | None, **chosen: Any
 ) -> _Ready:
-    """Learn from a file."""
-    from miwae.tabular import EncodedTable, FittedTable
+    """Learn from a file, with the defaults of `TableSettings` for what was not chosen."""
+    from miwae.tabular import EncodedTable, FittedTable, TableSettings
 
     keep_programs()
-    table = EncodedTable.of(file.schema, file.reading.columns)
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    settings = TableSettings(**chosen, seed=options.table_seed(seed or 0))
+    table, marks = EncodedTable.of(file.schema, file.reading.columns), file.source.marks
     with reporter.progress() as progress:
         fitted = FittedTable.fit(table, settings, marks=marks, deadline=limit, progress=progress)
     return _Ready(file.reading, fitted, table, fitted.events)
 
 
 def _loaded(model: str, file: Source) -> _Ready:
-    """Read a file as what a model has learned."""
     if not Path(model).is_file():
         raise DataError(f"there is no model {model}: make one with 'miwae fit IN -o {model}'")
     from miwae.tabular import FittedTable
@@ -233,13 +205,14 @@ def _loaded(model: str, file: Source) -> _Ready:
 
 def _of_dates(reading: Reading, fitted: "FittedTable") -> list[Event]:
     """Dates that could be read in two ways, and were read as those that were learned."""
-    unsure = "nothing in these rows shows whether the day or the month comes first"
-    remedy = "write all cells as 2024-12-31 to be sure"
     events = []
     for known, column in zip(fitted.schema.columns, reading.columns, strict=True):
         if column.name in reading.ambiguous:
-            text = f"{unsure}; read as learned, as in {known.example}; {remedy}"
-            text = f"column {known.name!r}: {text}"
+            text = (
+                f"column {known.name!r}: nothing in these rows shows whether the day or the month "
+                f"comes first; read as learned, as in {known.example}; write all cells as "
+                "2024-12-31 to be sure"
+            )
             events.append(Event("dates", known.name, column.n_observed, text))
     return events
 
@@ -261,8 +234,3 @@ def _write_imputed(
     else:
         write(reading, reporter.output, copies[0])
     return copies[0], events
-
-
-def _refuse_part_of_model(names: str, *, given: bool) -> None:
-    if given:
-        raise SettingsError(f"{names} are part of a model: leave them out, or refit")

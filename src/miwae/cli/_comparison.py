@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from miwae._atomic import require_directory, write_atomically
-from miwae.cli._views import view_of
+from miwae.cli._report import view_of
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -14,15 +14,12 @@ if TYPE_CHECKING:
 
 
 class Comparison(NamedTuple):
-    """What methods did on one table."""
-
     source: str
     names: tuple[str, ...]  # of the columns that were compared
     summaries: "list[Summary]"  # the most accurate first
     records: list[dict[str, Any]]
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "file": self.source,
             "columns": list(self.names),
@@ -32,7 +29,6 @@ class Comparison(NamedTuple):
 
 
 def report_record(record: dict[str, Any], n_masks: int) -> None:
-    """One line for each attempt, since some take long."""
     parts = [f"{name} {record[name]:.4f}" for name in ("mse", "accuracy") if name in record]
     result = record.get("error") or ", ".join(parts)
     sys.stderr.write(
@@ -53,7 +49,6 @@ SHOWN = (
 
 
 def print_comparisons(console: Console, compared: list[Comparison]) -> None:
-    """One table for each file, the most accurate method first."""
     for comparison in compared:
         lines = comparison.summaries
         shown = [t for t in SHOWN if any(getattr(line, t[1]) is not None for line in lines)]
@@ -69,11 +64,8 @@ def print_comparisons(console: Console, compared: list[Comparison]) -> None:
 
 
 def _shown(line: "Summary", name: str, form: str) -> str:
-    value = getattr(line, name)
-    if value is None:
-        return ""
-    spread = line.mse_deviation if name == "mse" else None
-    return f"{value:{form}}" + (f" ± {spread:{form}}" if spread is not None else "")
+    values = [getattr(line, name), line.mse_deviation if name == "mse" else None]
+    return " ± ".join(f"{value:{form}}" for value in values if value is not None)
 
 
 def require_plots(path: str) -> None:
@@ -89,11 +81,9 @@ def require_plots(path: str) -> None:
 
 def plot_comparisons(compared: list[Comparison], path: str) -> None:
     """Squared error with its deviation over masks, or wrong categories; a panel for each file."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 0.6 + 2.6 * len(compared)), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(len(compared), 1, squeeze=False)[:, 0]
     for panel, comparison in zip(panels, compared, strict=True):
         lines = [line for line in comparison.summaries if line.n_masks][::-1]
@@ -106,6 +96,5 @@ def plot_comparisons(compared: list[Comparison], path: str) -> None:
         else:  # a table of categories
             panel.barh(names, [1 - (line.accuracy or 0.0) for line in lines], color=colours)
             panel.set(title=comparison.source, xlabel="share of wrong categories, hidden cells")
-        for side in ("top", "right"):
-            panel.spines[side].set_visible(False)
+        panel.spines[["top", "right"]].set_visible(False)
     write_atomically(path, lambda file: figure.savefig(file, format=path[-3:], dpi=150))

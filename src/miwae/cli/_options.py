@@ -1,25 +1,29 @@
 """The options of the commands, and what their texts mean."""
 
+import contextlib
+import functools
+import inspect
 import time
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
-import typer
+from typer import Argument, Option
 
 from miwae.errors import SettingsError
 
 STARTED = time.monotonic()
-LARGEST_SEED = 2**32 - 1
+
+Texts: TypeAlias = list[str] | None
 
 Input = Annotated[
-    str,
-    typer.Argument(metavar="IN", help="CSV, TSV, Parquet, Feather or Excel file; - for stdin."),
+    str, Argument(metavar="IN", help="CSV, TSV, Parquet, Feather or Excel file; - for stdin.")
 ]
 Output = Annotated[
-    str, typer.Option("-o", "--output", metavar="OUT", help="The completed table; - is stdout.")
+    str, Option("-o", "--output", metavar="OUT", help="The completed table; - is stdout.")
 ]
 Copies = Annotated[
     int,
-    typer.Option(
+    Option(
         "-m",
         metavar="M",
         min=0,
@@ -27,11 +31,11 @@ Copies = Annotated[
     ),
 ]
 ModelFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="A fitted model; nothing is trained.")
+    str | None, Option(metavar="FILE", help="A fitted model; nothing is trained.")
 ]
 Kinds = Annotated[
-    list[str] | None,
-    typer.Option(
+    Texts,
+    Option(
         "--kind",
         metavar="COLUMN=KIND",
         help="The kind of a column, where the inferred one is wrong; repeatable. "
@@ -40,48 +44,69 @@ Kinds = Annotated[
     ),
 ]
 Bounds = Annotated[
-    list[str] | None,
-    typer.Option("--bounds", metavar="COLUMN=LOW:HIGH", help="Limits of a column of numbers."),
+    Texts, Option("--bounds", metavar="COLUMN=LOW:HIGH", help="Limits of a column of numbers.")
 ]
-NaWords = Annotated[
-    list[str] | None,
-    typer.Option("--na", metavar="WORD", help="A further word that means 'missing'; repeatable."),
-]
-OnlyNa = Annotated[
-    bool, typer.Option("--only-na", help="No word but those of --na means 'missing'.")
-]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Separates cells; detected by default.")
-]
-Encoding = Annotated[str | None, typer.Option(help="Of a text file; detected by default.")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line holds no names.")]
-_SEED = typer.Option(
-    min=0, max=LARGEST_SEED, help="Random seed; the same seed gives the same result."
-)
+_SEED = Option(min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result.")
 Seed = Annotated[int, _SEED]
 OptionalSeed = Annotated[int | None, _SEED]
-AsJson = Annotated[bool, typer.Option("--json", help="Report as JSON instead of text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-MaxTime = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="Time limit of the whole run.")
-]
+AsJson = Annotated[bool, Option("--json", help="Report as JSON instead of text.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
+MaxTime = Annotated[float | None, Option(metavar="SECONDS", help="Time limit of the whole run.")]
 Models = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Models to fit and average; by default 2.")
+    int | None, Option(metavar="N", min=1, help="Models to fit and average; by default 2.")
 ]
 Bootstrap = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--bootstrap",
         help="Fit each model to a bootstrap sample of the rows: proper multiple imputation, if "
         "--n-models is 10 or so.",
     ),
 ]
 
+
+class Format(NamedTuple):
+    """How a file is read; the commands that read one have all of these options."""
+
+    na: Annotated[
+        Texts, Option(metavar="WORD", help="A further word that means 'missing'; repeatable.")
+    ] = None
+    only_na: Annotated[
+        bool, Option("--only-na", help="No word but those of --na means 'missing'.")
+    ] = False
+    delimiter: Annotated[
+        str | None, Option(metavar="CHAR", help="Separates cells; detected by default.")
+    ] = None
+    encoding: Annotated[str | None, Option(help="Of a text file; detected by default.")] = None
+    no_header: Annotated[bool, Option("--no-header", help="The first line holds no names.")] = (
+        False
+    )
+
+
+DEFAULT = Format()
+
+
+def with_format(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer should see it: with the options of `Format` in place of `form`."""
+    options = inspect.signature(Format).parameters.values()
+    own = inspect.signature(command).parameters.values()
+    parameters = [p for q in own for p in (options if q.name == "form" else (q,))]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        form = Format(**{name: given.pop(name) for name in Format._fields})
+        command(form=form, **given)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    run.__signature__ = inspect.Signature([p.replace(kind=keyword) for p in parameters])  # pyright: ignore
+    return run
+
+
 # What --kind can say about dates such as 01/02/2024 if no cell of the column shows it.
 ORDERS = ("day-first", "month-first")
 
 
-def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+def _pairs(texts: Texts, option: str) -> dict[str, str]:
     """COLUMN=VALUE, as a dictionary; the column may itself contain an equals sign."""
     pairs = {}
     for text in texts or []:
@@ -92,7 +117,7 @@ def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
     return pairs
 
 
-def kinds_and_orders(kind: list[str] | None) -> tuple[dict[str, str], dict[str, str]]:
+def kinds_and_orders(kind: Texts) -> tuple[dict[str, str], dict[str, str]]:
     """Kinds by column, and the order of day and month for those of dates."""
     kinds, orders = _pairs(kind, "--kind"), {}
     for column, text in kinds.items():
@@ -102,8 +127,7 @@ def kinds_and_orders(kind: list[str] | None) -> tuple[dict[str, str], dict[str, 
     return kinds, orders
 
 
-def limits_of(pairs: list[str] | None) -> dict[str, tuple[float | None, float | None]]:
-    """--bounds as a dictionary by column."""
+def limits_of(pairs: Texts) -> dict[str, tuple[float | None, float | None]]:
     limits = {}
     for column, value in _pairs(pairs, "--bounds").items():
         low, colon, high = value.partition(":")
@@ -116,19 +140,16 @@ def limits_of(pairs: list[str] | None) -> dict[str, tuple[float | None, float | 
     return limits
 
 
-def marks_of(na: list[str] | None) -> tuple[Any, ...]:
+def marks_of(na: Texts) -> tuple[Any, ...]:
     """The words of --na, also as the numbers that they may be in a file that has types."""
     numbers = []
     for word in na or ():
-        try:
+        with contextlib.suppress(ValueError):
             numbers.append(float(word))
-        except ValueError:
-            continue
     return (*(na or ()), *numbers)
 
 
 def require_time(max_time: float | None) -> None:
-    """Refuse a limit that is not positive."""
     if max_time is not None and not max_time > 0:
         raise SettingsError(f"--max-time {max_time:g} must be above 0")
 

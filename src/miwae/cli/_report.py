@@ -5,13 +5,14 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
 
 from miwae.cli._options import STARTED
 from miwae.cli._source import Inspected
-from miwae.cli._views import console_on, print_inspection
-from miwae.columns import Cells
+from miwae.columns import Cells, Inspection
 from miwae.documents import Reading
 from miwae.events import Event
 
@@ -20,40 +21,30 @@ if TYPE_CHECKING:
 
 
 class Report(NamedTuple):
-    """What a command did."""
-
     data: Mapping[str, Any]  # for JSON
     parts: Sequence[str]  # of one line for people
     events: Sequence[Event] = ()  # every automatic decision
 
 
-@final
-@dataclass(frozen=True)
-class Reporter:
-    """Where a command reports to."""
-
+class Reporter(NamedTuple):
     output: str  # of the result; JSON goes to stdout, or to stderr if the result is there ("-")
     as_json: bool = False  # one JSON document at the end instead of text
     quiet: bool = False  # no text
 
     @property
     def shows_text(self) -> bool:
-        """Whether people read along."""
         return not self.as_json and not self.quiet
 
     def progress(self) -> "contextlib.AbstractContextManager[Progressor]":
-        """Bars, if text is wanted."""
         from miwae._progress import progressor
 
         return progressor(self.shows_text)
 
     def show(self, file: Inspected) -> None:
-        """What each column is taken for, and what is missing, before long work begins."""
         if self.shows_text:
             print_inspection(console_on(sys.stderr), file)
 
     def finish(self, report: Report) -> None:
-        """What was done."""
         events = list(dict.fromkeys(report.events))
         seconds = time.monotonic() - STARTED
         path = None if self.output == "-" else self.output
@@ -74,60 +65,110 @@ class Reporter:
 def imputed(
     file: Inspected, cells: Mapping[int, Cells], events: Sequence[Event], n_imputations: int
 ) -> Report:
-    """What was filled, and what was not."""
-    left = _left_missing(file.reading, cells)
+    left, fixed = {}, []
+    for position, column in enumerate(file.reading.columns):
+        count = column.n_missing
+        if position in cells:
+            fixed += (own := _fixed_cells(file.reading, position))
+            count = sum(event.count for event in own)
+        if count:
+            left[column.name] = count
     n_filled = file.inspection.n_missing - sum(left.values())
     done = {"filled_cells": n_filled, "left_missing": left, "imputations": n_imputations}
     what = f"{n_imputations} imputations of " if n_imputations else "filled "
     parts = [f"{what}{n_filled} cells"]
     parts += [f"{count} cells of {name!r} stay missing" for name, count in left.items()]
-    events = [*events, *_of_fixed_cells(file.reading, cells)]
-    return Report({**file.as_data(), **done}, parts, events)
+    return Report({**file.as_data(), **done}, parts, [*events, *fixed])
 
 
 def nothing_missing(file: Inspected) -> Report:
-    """That there was nothing to do."""
     done = {"filled_cells": 0, "left_missing": {}, "imputations": 0}
     return Report({**file.as_data(), **done}, ["nothing is missing: the table is as it was"])
 
 
-def fitted(file: Inspected, events: Sequence[Event]) -> Report:
-    """That a model was written."""
-    return Report(file.as_data(), ["fitted"], events)
-
-
 def scored(scores: Any, events: Sequence[Event]) -> Report:
-    """The mean of the scores."""
     n_rows, mean = len(scores), float(scores.mean())
     line = f"{n_rows} rows, mean log-density {mean:.4f}"
     return Report({"rows": n_rows, "mean_log_density": mean}, [line], events)
 
 
-def _left_missing(reading: Reading, cells: Mapping[int, Cells]) -> dict[str, int]:
-    """Missing cells that stay so, by column: it is not imputed, or they cannot be overwritten."""
-    left = {}
-    for position, column in enumerate(reading.columns):
-        count = column.n_missing
-        if position in cells:
-            count = sum(_n_fixed(reading, position).values())
-        if count:
-            left[column.name] = count
-    return left
-
-
-def _n_fixed(reading: Reading, position: int) -> dict[str, int]:
-    missing = reading.columns[position].missing
-    fixed = reading.document.fixed(position)
-    return {what: int((where & missing).sum()) for what, where in fixed.items()}
-
-
-def _of_fixed_cells(reading: Reading, cells: Mapping[int, Cells]) -> list[Event]:
-    """Missing cells that cannot be overwritten."""
-    events = []
-    for position in cells:
-        name = reading.columns[position].name
-        for what, count in _n_fixed(reading, position).items():
+def _fixed_cells(reading: Reading, position: int) -> list[Event]:
+    """Missing cells of a column that cannot be overwritten, such as formulas."""
+    column, events = reading.columns[position], []
+    for what, where in reading.document.fixed(position).items():
+        if count := int((where & column.missing).sum()):
             stay = "cell stays" if count == 1 else "cells stay"
-            text = f"column {name!r}: {count} missing {stay} missing: {what} are not overwritten"
-            events += [Event("not filled", name, count, text)] if count else []
+            stay = f"{count} missing {stay} missing: {what} are not overwritten"
+            text = f"column {column.name!r}: {stay}"
+            events.append(Event("not filled", column.name, count, text))
     return events
+
+
+def console_on(stream: Any) -> Console:
+    """Wide enough for a table where there is no terminal whose width would be known."""
+    width = None if stream.isatty() else 110
+    # Names of columns and files are not markup.
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
+
+
+def view_of(left: Sequence[str], right: Sequence[str] = (), title: str | None = None) -> Table:
+    """A table with columns that are not wrapped, flush left and right."""
+    view = Table(title=title, box=None, pad_edge=False, title_justify="left", header_style="bold")
+    for name in left:
+        view.add_column(name, no_wrap=True)
+    for name in right:
+        view.add_column(name, justify="right", no_wrap=True)
+    return view
+
+
+def print_inspection(console: Console, file: Inspected) -> None:
+    name = "standard input" if file.source.name == "-" else file.source.name
+    inspection, words = file.inspection, file.reading.missing_words() or {}
+    share = inspection.n_missing / max(inspection.n_cells, 1)
+    taken = ", ".join(f'"{word}" {count} times' for word, count in words.items())
+    console.print(
+        f"{name}: {inspection.n_rows} rows, {len(inspection.columns)} columns, "
+        f"{inspection.n_missing} cells missing ({share:.1%})" + (f": {taken}" if taken else ""),
+        soft_wrap=True,
+    )
+    if count := file.reading.document.n_comments:
+        lines = "the first line begins" if count == 1 else f"the first {count} lines begin"
+        text = f"{lines} with #: not read as part of the table, and kept in text files"
+        console.print(text, soft_wrap=True)
+    view = view_of(["column", "kind"], ["missing", ""])
+    view.add_column("because")
+    for column in inspection.columns:
+        share = column.n_missing / max(inspection.n_rows, 1)
+        percent = f"{share:.1%}" if column.n_missing else ""
+        view.add_row(column.name, column.kind, str(column.n_missing), percent, column.reason)
+    console.print(view)
+    for hint in inspection.hints:
+        remedy = f" If so: {hint.option}" if hint.option else ""
+        console.print(hint.text + remedy, soft_wrap=True)
+
+
+def print_patterns(console: Console, inspection: Inspection) -> None:
+    """Which columns are missing together, the most frequent patterns first."""
+    view = view_of([], ["rows"])
+    view.add_column("missing together")
+    for pattern in inspection.patterns:
+        view.add_row(str(pattern.n_rows), ", ".join(pattern.missing) or "nothing")
+    more = inspection.n_patterns - len(inspection.patterns)
+    if more > 0:
+        view.add_row("", f"... and {more} further patterns")
+    console.print()
+    console.print(view)
+
+
+def print_cells(console: Console, reading: Reading, *cells: Mapping[int, Cells]) -> None:
+    """The first imputed cells of each column: means, and lower and upper ends of intervals."""
+    names = ("row", "column", "imputed", "90 % interval")
+    view = view_of(names, title="some of the completed cells")
+    shown = [reading.frame(own, as_text=True).columns for own in cells]
+    for position in cells[0]:
+        column = reading.columns[position]
+        for row in column.missing.nonzero()[0][:2]:
+            values = [str(columns[position][row]) for columns in shown]
+            interval = "" if column.storage == "text" else f"{values[1]} to {values[2]}"
+            view.add_row(str(row + 1), column.name, values[0], interval)
+    console.print(view)

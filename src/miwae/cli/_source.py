@@ -1,27 +1,16 @@
 """Files as the options say how to read them, and what their columns are taken for."""
 
 import codecs
+import sys
 from typing import Any, NamedTuple
 
-from miwae.cli._options import kinds_and_orders, limits_of, marks_of
+from miwae.cli._options import Format, Texts, kinds_and_orders, limits_of, marks_of
 from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
 from miwae.documents import DEFAULT_NA, Document, Reading, open_document
 from miwae.errors import DataError, SettingsError
 
 
-class Format(NamedTuple):
-    """How to read a file, as the options say."""
-
-    na: list[str] | None = None
-    only_na: bool = False
-    delimiter: str | None = None
-    encoding: str | None = None
-    no_header: bool = False
-
-
 class Source(NamedTuple):
-    """A file that has been opened, and what the options say about its columns."""
-
     name: str
     document: Document
     kinds: dict[str, str]
@@ -29,14 +18,14 @@ class Source(NamedTuple):
     marks: tuple[Any, ...]
 
 
-def opened(
-    source: str, form: Format, kind: list[str] | None = None, bounds: list[str] | None = None
-) -> Source:
-    """Open a file as the options say."""
+def opened(source: str, form: Format, kind: Texts = None, bounds: Texts = None) -> Source:
     if form.delimiter is not None and len(form.delimiter) != 1:
         raise SettingsError(f"--delimiter {form.delimiter!r} must be a single character")
-    if form.encoding is not None and not _is_encoding(form.encoding):
-        raise SettingsError(f"--encoding {form.encoding!r} is not known; try utf-8 or latin-1")
+    try:
+        codecs.lookup("utf-8" if form.encoding is None else form.encoding)
+    except LookupError as error:
+        known = "try utf-8 or latin-1"
+        raise SettingsError(f"--encoding {form.encoding!r} is not known; {known}") from error
     (kinds, orders), limits = kinds_and_orders(kind), limits_of(bounds)
     document = open_document(
         source,
@@ -52,33 +41,21 @@ def opened(
     return Source(source, document, kinds, limits, marks_of(form.na))
 
 
-def _is_encoding(name: str) -> bool:
-    try:
-        codecs.lookup(name)
-    except LookupError:
-        return False
-    return True
-
-
 class Inspected(NamedTuple):
-    """A file that has been read, and what its columns are taken for."""
-
-    name: str
+    source: Source
     reading: Reading
     schema: Schema
     inspection: Inspection
 
     @classmethod
     def of(cls, source: Source, reading: Reading, schema: Schema) -> "Inspected":
-        """Count what is missing, and look for what seems wrong."""
         of_text = source.document.family == "text"
         inspection = inspect_columns(reading.columns, schema, of_text=of_text)
-        return cls(source.name, reading, schema, inspection)
+        return cls(source, reading, schema, inspection)
 
     def as_data(self) -> dict[str, Any]:
-        """For JSON."""
         return {
-            "file": self.name,
+            "file": self.source.name,
             "taken_as_missing": self.reading.missing_words(),
             "comment_lines": self.reading.document.n_comments,
             **self.inspection.as_data(),
@@ -86,7 +63,16 @@ class Inspected(NamedTuple):
 
 
 def inspected(source: Source) -> Inspected:
-    """Read a file, and find out what its columns are."""
     reading = source.document.read(source.marks)
     schema = infer_schema(reading.columns, column_kinds=source.kinds, bounds=source.limits)
     return Inspected.of(source, reading, schema)
+
+
+def keep_programs() -> None:
+    """Keep compiled programs on disk between runs; where that is impossible, runs are slower."""
+    from miwae._compilation import enable_compilation_cache
+
+    try:
+        enable_compilation_cache()
+    except OSError as error:
+        sys.stderr.write(f"miwae: compiled programs are not kept: {error}\n")

@@ -1,45 +1,33 @@
 """Hide observed cells of a table, so that imputations can be compared with their true values."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
+from numpy.random import Generator
 from scipy.optimize import bisect
 from scipy.special import expit, logit
 
 from miwae.errors import DataError, SettingsError
-from miwae.evaluation._metrics import Cells, Table
+from miwae.evaluation._metrics import Cells, Table, column_deviations
 
-Probabilities: TypeAlias = Callable[[Table, float, np.random.Generator], Table]
-
-MECHANISMS = {
-    "mcar": "every cell with the same probability",
-    "mcar-exact": "exactly this share of the cells, all sets of them equally likely",
-    "mar": "logistic in some columns, the drivers, which stay as they are",
-    "mnar-self": "logistic in the value itself: the larger, the likelier",
-    "mnar-upper": "only values in the upper quantiles",
-    "mnar-lower": "only values in the lower quantiles",
-    "mnar-both": "only values in the outer quantiles, on both sides",
-}
+Values: TypeAlias = Float[np.ndarray, " N"]
+Probabilities: TypeAlias = Callable[[Table, float, Generator], Table]
 
 KEPT = 2  # observed cells of each column; with fewer there is no standard deviation
 SLOPE = 2.0  # logits per standard deviation: an odds ratio of about seven
 DRIVERS = 0.3  # share of the columns that are drivers; fewer if the rate is too high for so many
 
 
-def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -> Cells:
+def ampute(x: Table, rate: float, mechanism: str, *, rng: Generator) -> Cells:
     """Choose cells to hide.
 
-    Every column that loses cells loses the same expected share of them, except with "mcar-exact".
-    Each column keeps at least two observed cells, which lowers the rate in very short tables; a
-    row may lose all of its cells.
-
-    Args:
-        x: the table, NaN where a cell is missing already; categories as codes 0, 1, ...
-        rate: the share of the observed cells to hide: expected, or exact with "mcar-exact".
-        mechanism: one of `MECHANISMS`.
-        rng: source of all random numbers.
+    `x` is NaN where a cell is missing already, and has categories as codes 0, 1, ... Every column
+    that loses cells loses the same expected share, except with "mcar-exact", where the share of
+    all cells is exact. Each column keeps at least two observed cells, which lowers the rate in
+    very short tables; a row may lose all of its cells.
     """
     if mechanism not in MECHANISMS:
         raise SettingsError(f"mechanism {mechanism!r} is not one of {', '.join(MECHANISMS)}")
@@ -51,24 +39,21 @@ def ampute(x: Table, rate: float, mechanism: str, *, rng: np.random.Generator) -
     observed = ~np.isnan(x)
     if mechanism == "mcar-exact":
         return _exactly(observed, rate, rng)
-    probability = np.where(observed, _PROBABILITIES[mechanism](x, rate, rng), 0.0)
+    probability = np.where(observed, MECHANISMS[mechanism](x, rate, rng), 0.0)
     # A cell is hidden if a uniform number is below its probability: if their ratio is below 1.
     with np.errstate(divide="ignore"):
         return _protected(rng.random(x.shape) / probability, observed) < 1
 
 
 def _protected(score: Table, observed: Cells) -> Table:
-    """Set the score of cells that must stay to infinity: the largest scores of each column.
-
-    They would stay anyway, unless nearly all cells of their column are hidden.
-    """
+    """The scores, infinite for cells that must stay: missing, or the largest of a column."""
     last = np.argsort(np.where(observed, score, -np.inf), axis=0)[-KEPT:]
     score = np.where(observed, score, np.inf)
     np.put_along_axis(score, last, np.inf, axis=0)
     return score
 
 
-def _exactly(observed: Cells, rate: float, rng: np.random.Generator) -> Cells:
+def _exactly(observed: Cells, rate: float, rng: Generator) -> Cells:
     score = _protected(rng.random(observed.shape), observed)
     count, most = round(rate * observed.sum()), np.isfinite(score).sum()
     if count > most:
@@ -81,12 +66,21 @@ def _exactly(observed: Cells, rate: float, rng: np.random.Generator) -> Cells:
     return hidden.reshape(observed.shape)
 
 
-def _mar(x: Table, rate: float, rng: np.random.Generator) -> Table:
+def _mar(x: Table, rate: float, rng: Generator) -> Table:
     """Probabilities from random mixtures of the drivers; missing drivers count as means."""
-    drivers = _drivers(x, rate, rng)
-    others = np.setdiff1d(np.arange(x.shape[1]), drivers)
+    seen, n_columns = ~np.isnan(x), x.shape[1]
+    order = rng.permutation(n_columns)
+    cells = np.cumsum(seen[:, order].sum(0))
+    wanted = max(1, round(DRIVERS * n_columns))
+    fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
+    if fitting < 1:
+        raise SettingsError(
+            f"rate {rate:g} is too high for 'mar' with {n_columns} columns: at least one stays "
+            "as it is, and the others cannot lose so many cells; use a lower rate"
+        )
+    drivers = order[: min(wanted, fitting)]
+    others = np.setdiff1d(order, drivers)
     z = _standardised(x[:, drivers])
-    seen = ~np.isnan(x)
     share = rate * seen.sum() / max(seen[:, others].sum(), 1)
     probability = np.zeros(x.shape)
     for j in others:
@@ -96,58 +90,30 @@ def _mar(x: Table, rate: float, rng: np.random.Generator) -> Table:
     return probability
 
 
-def _drivers(x: Table, rate: float, rng: np.random.Generator) -> Int[np.ndarray, " J"]:
-    """Random columns that stay as they are, few enough to leave the cells to hide."""
-    order = rng.permutation(x.shape[1])
-    cells = np.cumsum((~np.isnan(x[:, order])).sum(0))
-    wanted = max(1, round(DRIVERS * x.shape[1]))
-    fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
-    if fitting < 1:
-        raise SettingsError(
-            f"rate {rate:g} is too high for 'mar' with {x.shape[1]} columns: at least one stays "
-            "as it is, and the others cannot lose so many cells; use a lower rate"
-        )
-    return order[: min(wanted, fitting)]
-
-
-def _self_masking(x: Table, rate: float, rng: np.random.Generator) -> Table:
+def _self_masking(x: Table, rate: float, rng: Generator) -> Table:
     z, seen = _standardised(x), ~np.isnan(x)
     columns = [_logistic(z[:, j], seen[:, j], rate) for j in range(x.shape[1])]
     return np.stack(columns, axis=1)
 
 
-def _quantile(side: str) -> Probabilities:
+def _tail(side: str, x: Table, rate: float, rng: Generator) -> Table:
     """Probabilities for values in a tail; some of the values in it stay observed."""
-
-    def probabilities(x: Table, rate: float, rng: np.random.Generator) -> Table:
-        inside = (1 + rate) / 2
-        tail = rate / inside
-        level = _levels(x, rng)
-        outer = {"upper": 1 - level, "lower": level, "both": 2 * np.minimum(level, 1 - level)}
-        return np.where(outer[side] < tail, inside, 0.0)
-
-    return probabilities
-
-
-def _levels(x: Table, rng: np.random.Generator) -> Table:
-    """The share of a column below each value; ties are broken at random."""
-    order = np.lexsort((rng.random(x.shape), x), axis=0)  # NaN come last
+    order = np.lexsort((rng.random(x.shape), x), axis=0)  # ties at random, NaN last
     rank = np.argsort(order, axis=0)
-    return (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)
+    level = (rank + 0.5) / np.maximum((~np.isnan(x)).sum(0), 1)  # the share of values below
+    outer = {"upper": 1 - level, "lower": level, "both": 2 * np.minimum(level, 1 - level)}
+    inside = (1 + rate) / 2
+    return np.where(outer[side] < rate / inside, inside, 0.0)
 
 
 def _standardised(x: Table) -> Table:
     """Columns of mean 0 and standard deviation 1, with 0 for missing cells."""
     seen = ~np.isnan(x)
-    count = np.maximum(seen.sum(0), 1)
-    centred = np.where(seen, x - np.where(seen, x, 0.0).sum(0) / count, 0.0)
-    deviation = np.sqrt((centred**2).sum(0) / count)
-    return centred / np.where(deviation > 0, deviation, 1.0)
+    mean = np.where(seen, x, 0.0).sum(0) / np.maximum(seen.sum(0), 1)
+    return np.where(seen, x - mean, 0.0) / column_deviations(x)
 
 
-def _logistic(
-    score: Float[np.ndarray, " N"], seen: Bool[np.ndarray, " N"], share: float
-) -> Float[np.ndarray, " N"]:
+def _logistic(score: Values, seen: Bool[np.ndarray, " N"], share: float) -> Values:
     """Probabilities that increase with a score; their mean over observed cells is `share`."""
     slope = SLOPE * score
     if not seen.any():
@@ -157,11 +123,13 @@ def _logistic(
     return expit(slope + float(intercept))  # pyright: ignore[reportArgumentType]
 
 
-_PROBABILITIES: dict[str, Probabilities] = {
+# The probability of each cell to be hidden.
+MECHANISMS: dict[str, Probabilities] = {
     "mcar": lambda x, rate, rng: np.full(x.shape, rate),
-    "mar": _mar,
-    "mnar-self": _self_masking,
-    "mnar-upper": _quantile("upper"),
-    "mnar-lower": _quantile("lower"),
-    "mnar-both": _quantile("both"),
+    "mcar-exact": lambda x, rate, rng: np.full(x.shape, rate),  # and exactly this share in all
+    "mar": _mar,  # logistic in some columns, the drivers, which stay as they are
+    "mnar-self": _self_masking,  # logistic in the value itself: the larger, the likelier
+    "mnar-upper": partial(_tail, "upper"),  # only values in the upper quantiles
+    "mnar-lower": partial(_tail, "lower"),
+    "mnar-both": partial(_tail, "both"),
 }

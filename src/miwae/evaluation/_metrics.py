@@ -15,6 +15,8 @@ from miwae.errors import DataError
 
 Table: TypeAlias = Float[np.ndarray, "N D"]
 Cells: TypeAlias = Bool[np.ndarray, "N D"]
+Column: TypeAlias = Float[np.ndarray, " N"]
+ColumnCells: TypeAlias = Bool[np.ndarray, " N"]
 Draws: TypeAlias = Float[np.ndarray, "M N D"]
 Flags: TypeAlias = Bool[np.ndarray, " D"]  # True for columns of category codes
 Scale: TypeAlias = Float[np.ndarray, " D"] | None
@@ -49,19 +51,13 @@ def accuracy(truth: Table, imputed: Table, scored: Cells) -> float:
     return float(np.mean(_errors(truth, imputed, scored, None) == 0))
 
 
-def log_loss(
-    truth: Float[np.ndarray, " N"],
-    probabilities: Float[np.ndarray, "N C"],
-    scored: Bool[np.ndarray, " N"],
-) -> float:
+def log_loss(truth: Column, shares: Float[np.ndarray, "N C"], scored: ColumnCells) -> float:
     """Minus the mean log-probability of the true category codes of one column.
 
-    A probability of 0 counts as the machine epsilon of its type (about 2e-16), so that a cell that
-    was thought impossible costs 36, not infinitely much.
+    A probability of 0 counts as the machine epsilon of its type (about 2e-16), and costs 36.
     """
     _require_scored(scored)
-    codes = truth[scored].astype(int)
-    of_truth = probabilities[scored, codes]
+    of_truth = shares[scored, truth[scored].astype(int)]
     return float(-np.mean(np.log(np.maximum(of_truth, np.finfo(of_truth.dtype).eps))))
 
 
@@ -72,10 +68,9 @@ def crps(truth: Table, samples: Draws, scored: Cells, scale: Scale = None) -> fl
     |X - X'| over pairs of *different* draws. Its expectation is the score of the distribution
     itself for every M; the plain form, which divides by M^2, is worse for small M.
     """
-    _require_pairs(samples)
+    _require_scored(scored, len(samples))
     y = _scaled(truth, scale)[scored]
     draws = np.sort(_scaled(samples, scale)[:, scored], axis=0)
-    _require_scored(scored)
     m = len(draws)
     # In how many pairs a sorted draw is the larger one, minus those in which it is the smaller.
     times = 2 * np.arange(m) - (m - 1)
@@ -89,8 +84,7 @@ def energy_score(truth: Table, samples: Draws, scored: Cells, scale: Scale = Non
     Unlike the mean CRPS it also depends on the joint distribution of the cells of a row. Fair
     form, as `crps`; the mean over rows that have a scored cell.
     """
-    _require_pairs(samples)
-    _require_scored(scored)
+    _require_scored(scored, len(samples))
     y = np.where(scored, _scaled(truth, scale), 0.0)
     draws = np.where(scored, _scaled(samples, scale), 0.0)
     m = len(draws)
@@ -131,11 +125,8 @@ def _scaled(x: Float[np.ndarray, "... D"], scale: Scale) -> Float[np.ndarray, ".
     return x if scale is None else x / scale
 
 
-def _require_scored(scored: Bool[np.ndarray, "..."]) -> None:
+def _require_scored(scored: Bool[np.ndarray, "..."], n_draws: int = 2) -> None:
     if not scored.any():
         raise DataError("no cell is scored: hide some cells before comparing")
-
-
-def _require_pairs(samples: Draws) -> None:
-    if len(samples) < 2:
-        raise DataError(f"a fair score needs at least two draws, not {len(samples)}")
+    if n_draws < 2:
+        raise DataError(f"a fair score needs at least two draws, not {n_draws}")

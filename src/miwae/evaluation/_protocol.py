@@ -6,10 +6,11 @@ mask number only: all methods see the same missing cells, in any order, and afte
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from miwae.errors import DataError
 from miwae.evaluation import _metrics as metrics
@@ -21,8 +22,11 @@ KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask",
 # Added to the seed, so that hidden cells, new rows and methods use independent random numbers.
 CELLS, ROWS = 1, 2
 
-Record = dict[str, Any]
-Array = np.ndarray
+Record: TypeAlias = dict[str, Any]
+Records: TypeAlias = Iterator[Record]
+Methods: TypeAlias = Mapping[str, Callable[..., Any]]  # by name
+Masks: TypeAlias = Iterable[int]  # numbers: 0, 1, 2, ...
+Done: TypeAlias = Container[tuple[Any, ...]]  # attempts, as `key_of` identifies them
 
 
 class Completed(NamedTuple):
@@ -30,14 +34,6 @@ class Completed(NamedTuple):
 
     table: Table
     draw: Callable[[], Draws]  # several completed tables; not timed
-
-
-Method: TypeAlias = Callable[[Array, Array, int], Array | Completed]
-Fitter: TypeAlias = Callable[[Array, Array, int], Callable[[Array], Array | Completed]]
-
-
-# The true table, its hidden cells, and what to do with a method.
-_Prepared: TypeAlias = tuple[Array, Array, Callable[[Any], Array | Completed]]
 
 
 class Experiment(NamedTuple):
@@ -57,12 +53,7 @@ class Experiment(NamedTuple):
     standardise: Literal["complete", "observed"] = "complete"
 
 
-def in_sample(
-    experiment: Experiment,
-    methods: Mapping[str, Method],
-    masks: Iterable[int],
-    done: Container[tuple[Any, ...]] = (),
-) -> Iterator[Record]:
+def in_sample(experiment: Experiment, methods: Methods, masks: Masks, done: Done = ()) -> Records:
     """Complete the table itself, with each method and each mask.
 
     A record has the fields of `KEY`, `seconds`, and the metrics: `mse`, `rmse`, `mae`,
@@ -70,30 +61,15 @@ def in_sample(
     or `error`. The CRPS of a single table is its absolute error, by definition. The log-loss needs
     a method that draws: a single wrong category would make it infinite.
 
-    Args:
-        experiment: the table, and how to hide cells.
-        methods: by name; each is called with (x with NaN, categorical, seed) and returns x
-            completed: an array, or `Completed`.
-        masks: numbers of the masks: 0, 1, 2, ...
-        done: attempts to skip, as `key_of` identifies them.
+    A method is called with (x with NaN, categorical, seed) and returns x completed: an array, or
+    `Completed`. Attempts that are `done` are skipped.
     """
-
-    def prepared(mask: int) -> _Prepared:
-        x, hidden = hidden_cells(experiment, mask)
-        given, seed = np.where(hidden, np.nan, x), experiment.seed + mask
-        return x, hidden, lambda method: method(given.copy(), experiment.categorical, seed)
-
-    yield from _records(experiment, "in-sample", methods, masks, done, prepared)
+    return _records(experiment, "in-sample", methods, masks, done)
 
 
 def new_rows(
-    experiment: Experiment,
-    methods: Mapping[str, Fitter],
-    masks: Iterable[int],
-    done: Container[tuple[Any, ...]] = (),
-    *,
-    share: float = 0.2,
-) -> Iterator[Record]:
+    experiment: Experiment, methods: Methods, masks: Masks, done: Done = (), *, share: float = 0.2
+) -> Records:
     """Fit on a part of the incomplete rows and complete the others; records as in `in_sample`.
 
     Each mask has its own split of the rows, of which a `share` is new; `standardise="observed"`
@@ -107,66 +83,47 @@ def new_rows(
             f"{n_new} of the {n_rows} rows of {experiment.data} are new with a share of "
             f"{share:g}: some have to be new, and some to be learned from"
         )
-
-    def prepared(mask: int) -> _Prepared:
-        order = np.random.default_rng([experiment.seed, mask, ROWS]).permutation(n_rows)
-        new = np.isin(np.arange(n_rows), order[:n_new])
-        x, hidden = _with_holes(experiment, mask, ~new)
-        given, seed = np.where(hidden, np.nan, x), experiment.seed + mask
-        return (
-            x[new],
-            hidden[new],
-            lambda fit: fit(given[~new], experiment.categorical, seed)(given[new]),
-        )
-
-    yield from _records(experiment, "new-rows", methods, masks, done, prepared)
+    return _records(experiment, "new-rows", methods, masks, done, n_new)
 
 
 def _records(
-    experiment: Experiment,
-    protocol: str,
-    methods: Mapping[str, Any],
-    masks: Iterable[int],
-    done: Container[tuple[Any, ...]],
-    prepared: Callable[[int], _Prepared],
-) -> Iterator[Record]:
-    e = experiment
+    e: Experiment, protocol: str, methods: Methods, masks: Masks, done: Done, n_new: int = 0
+) -> Records:
+    n_rows = len(e.x)
     for mask in masks:
-        truth, hidden, run = prepared(mask)
+        order = np.random.default_rng([e.seed, mask, ROWS]).permutation(n_rows)
+        new = np.isin(np.arange(n_rows), order[:n_new])
+        x, hidden = hidden_cells(e, mask, ~new)
+        given, scored = np.where(hidden, np.nan, x), new if n_new else ~new
+
+        def attempt(method: Any) -> Any:
+            result = method(given[~new], e.categorical, e.seed + mask)  # noqa: B023
+            return result(given[new]) if n_new else result  # noqa: B023
+
         for name, method in methods.items():
             identity = (protocol, e.data, name, e.mechanism, e.rate, e.standardise, mask, e.seed)
             if identity not in done:
-                outcome = _outcome(lambda: run(method), experiment, truth, hidden)  # noqa: B023
+                outcome = _outcome(partial(attempt, method), e, x[scored], hidden[scored])
                 yield dict(zip(KEY, identity, strict=True)) | outcome
 
 
 def key_of(record: Record) -> tuple[Any, ...]:
-    """The fields that identify an attempt."""
     return tuple(record[field] for field in KEY)
 
 
-def hidden_cells(experiment: Experiment, mask: int) -> tuple[Table, Cells]:
-    """The standardised table and the hidden cells, as `in_sample` uses them."""
-    return _with_holes(experiment, mask, np.ones(len(experiment.x), dtype=bool))
-
-
-def _with_holes(
-    experiment: Experiment, mask: int, rows: Bool[np.ndarray, " N"]
-) -> tuple[Table, Cells]:
+def hidden_cells(e: Experiment, mask: int, known_rows: Any = ...) -> tuple[Table, Cells]:
     """The standardised table, and the cells to hide from methods."""
-    rng = np.random.default_rng([experiment.seed, mask, CELLS])
-    x = experiment.x
-    hidden = ampute(x, experiment.rate, experiment.mechanism, rng=rng)
-    known = x if experiment.standardise == "complete" else np.where(hidden, np.nan, x)[rows]
-    mean = np.where(experiment.categorical, 0.0, np.nanmean(known, axis=0))
-    deviation = np.where(experiment.categorical, 1.0, metrics.column_deviations(known))
-    return (x - mean) / deviation, hidden
+    rng = np.random.default_rng([e.seed, mask, CELLS])
+    hidden = ampute(e.x, e.rate, e.mechanism, rng=rng)
+    known = e.x if e.standardise == "complete" else np.where(hidden, np.nan, e.x)[known_rows]
+    mean = np.where(e.categorical, 0.0, np.nanmean(known, axis=0))
+    deviation = np.where(e.categorical, 1.0, metrics.column_deviations(known))
+    return (e.x - mean) / deviation, hidden
 
 
 def _outcome(
-    attempt: Callable[[], Array | Completed], experiment: Experiment, truth: Table, hidden: Cells
+    attempt: Callable[[], Any], experiment: Experiment, truth: Table, hidden: Cells
 ) -> Record:
-    """The metrics and the time of an attempt, or its error."""
     start = time.perf_counter()
     try:
         result = attempt()
@@ -194,10 +151,7 @@ def _outcome(
 
 
 def _log_loss(truth: Table, draws: Draws, codes: Cells, n_codes: Int[np.ndarray, " D"]) -> float:
-    """The log-loss of hidden categories.
-
-    Probabilities are shares of the draws, plus one draw spread evenly over the categories.
-    """
+    """Of hidden categories, with shares of draws, and of one that is all categories evenly."""
     total = 0.0
     for j in np.flatnonzero(codes.any(0)):
         counts = (draws[:, :, j, None] == np.arange(n_codes[j])).sum(0)
@@ -206,7 +160,7 @@ def _log_loss(truth: Table, draws: Draws, codes: Cells, n_codes: Int[np.ndarray,
     return total / codes.sum()
 
 
-def _require_complete(completed: Array, truth: Table, hidden: Cells) -> None:
+def _require_complete(completed: np.ndarray, truth: Table, hidden: Cells) -> None:
     if completed.shape != truth.shape:
         raise DataError(f"the completed table has the shape {completed.shape}, not {truth.shape}")
     if not np.isfinite(completed[hidden]).all():

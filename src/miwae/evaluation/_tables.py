@@ -13,8 +13,6 @@ from miwae.evaluation._metrics import Flags, Table
 
 
 class Matrix(NamedTuple):
-    """The columns that can be compared, as numbers."""
-
     x: Table
     categorical: Flags
     names: tuple[str, ...]
@@ -67,17 +65,12 @@ def _summary(method: str, records: list[dict[str, Any]]) -> Summary:
         values = [record[name] for record in fine if name in record]
         return float(np.mean(values)) if values else None
 
-    mae, crps, accuracy, log_loss = map(mean, ("mae", "crps", "accuracy", "log_loss"))
     errors = [record["mse"] for record in fine if "mse" in record]
     return Summary(
-        method,
-        len(fine),
-        mean("mse"),
-        float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
-        mae,
-        crps,
-        accuracy,
-        log_loss,
-        float(np.mean([record["seconds"] for record in records])),
-        next((record["error"] for record in reversed(records) if "error" in record), None),
+        method=method,
+        n_masks=len(fine),
+        mse_deviation=float(np.std(errors, ddof=1)) if len(errors) > 1 else None,
+        seconds=float(np.mean([record["seconds"] for record in records])),
+        error=next((r["error"] for r in reversed(records) if "error" in r), None),
+        **{name: mean(name) for name in ("mse", "mae", "crps", "accuracy", "log_loss")},
     )

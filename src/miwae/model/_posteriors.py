@@ -1,6 +1,7 @@
 """Families Psi(z | kappa) of proposals: how the encoder's output becomes a distribution."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -143,15 +144,9 @@ class FlowPosterior(AbstractPosterior):
         n_hidden: int = 32,
         key: OneKey,
     ) -> None:
-        self.n_latent = n_latent
-        self.n_context = n_context
-        self.flow = coupling_flow(
-            key,
-            base_dist=FlowNormal(jnp.zeros(n_latent)),
-            cond_dim=n_context,
-            flow_layers=n_flow_layers,
-            nn_width=n_hidden,
-        )
+        self.n_latent, self.n_context = n_latent, n_context
+        sizes: Any = {"cond_dim": n_context, "flow_layers": n_flow_layers, "nn_width": n_hidden}
+        self.flow = coupling_flow(key, base_dist=FlowNormal(jnp.zeros(n_latent)), **sizes)
 
     @property
     def n_parameters(self) -> int:

@@ -2,6 +2,7 @@
 
 import abc
 import math
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -19,6 +20,8 @@ from miwae.model._widths import applied
 
 LOG_2PI = math.log(2 * math.pi)
 
+Draws: TypeAlias = Float[Array, "K L"]
+
 
 class AbstractPrior(eqx.Module):
     """A distribution over L latent variables."""
@@ -30,9 +33,7 @@ class AbstractPrior(eqx.Module):
         """Log-density of each latent sample; priors made of posteriors need the amortizer."""
 
     @abc.abstractmethod
-    def sample(
-        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
-    ) -> Float[Array, "K L"]:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
         """K draws."""
 
     def fixed(self, amortizer: AbstractAmortizer) -> "AbstractPrior":
@@ -48,9 +49,7 @@ class StandardNormal(AbstractPrior):
     def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         return jnp.sum(-0.5 * (features_first(z) ** 2 + LOG_2PI), axis=0)
 
-    def sample(
-        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
-    ) -> Float[Array, "K L"]:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
         return jax.random.normal(key, (n_samples, self.n_latent))
 
 
@@ -76,9 +75,7 @@ class MixturePrior(AbstractPrior):
         terms = jnp.sum(-0.5 * (eps**2 + LOG_2PI) - log_scale, axis=-1)
         return jax.nn.logsumexp(terms + jax.nn.log_softmax(self.logits)[None, None], axis=-1)
 
-    def sample(
-        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
-    ) -> Float[Array, "K L"]:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
         key_c, key_z = jax.random.split(key)
         chosen = jax.random.categorical(key_c, self.logits, shape=(n_samples,))
         eps = jax.random.normal(key_z, (n_samples, self.n_latent))
@@ -110,9 +107,7 @@ class VampPrior(AbstractPrior):
         terms = self._posterior(self.pseudo_inputs, amortizer).log_prob(each)
         return logmeanexp(terms, axis=1).reshape(z.shape[:2])
 
-    def sample(
-        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
-    ) -> Float[Array, "K L"]:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
         key_c, key_z = jax.random.split(key)
         chosen = jax.random.randint(key_c, (n_samples,), 0, self.pseudo_inputs.shape[0])
         rows = self.pseudo_inputs[chosen]
@@ -129,17 +124,11 @@ class FlowPrior(AbstractPrior):
         self, n_latent: int, *, n_flow_layers: int = 4, n_hidden: int = 32, key: OneKey
     ) -> None:
         self.n_latent = n_latent
-        self.flow = coupling_flow(
-            key,
-            base_dist=FlowNormal(jnp.zeros(n_latent)),
-            flow_layers=n_flow_layers,
-            nn_width=n_hidden,
-        )
+        sizes: Any = {"flow_layers": n_flow_layers, "nn_width": n_hidden}
+        self.flow = coupling_flow(key, base_dist=FlowNormal(jnp.zeros(n_latent)), **sizes)
 
     def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         return self.flow.log_prob(z)
 
-    def sample(
-        self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer
-    ) -> Float[Array, "K L"]:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
         return self.flow.sample(key, (n_samples,))

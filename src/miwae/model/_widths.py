@@ -14,11 +14,7 @@ from miwae.errors import SettingsError
 def applied(
     network: Callable[..., Any], x: Float[Array, "*B I"], *rest: Array, called: str, given: str
 ) -> Any:
-    """What a part of a model makes of its inputs, whose last axis has to suit it.
-
-    Raises:
-        SettingsError: it fails; names the part as `called`, and the inputs as `given`.
-    """
+    """What a part of a model makes of its inputs; errors name both as `called` and `given`."""
     try:
         return network(x, *rest)
     except (TypeError, ValueError) as error:
@@ -29,7 +25,5 @@ def applied(
 
 
 def require_width(y: Array, expected: int, source: str, target: str) -> None:
-    """Refuse what one part gives, if another needs it of another width; names both."""
-    width = y.shape[-1]
-    if width != expected:
+    if (width := y.shape[-1]) != expected:
         raise SettingsError(f"{source} has width {width}, but {target} needs {expected}")

@@ -48,17 +48,6 @@ def _check_rank(x: Float[np.ndarray, "N Q"], names: Sequence[str], used: Any, nu
     x = x / np.where(scale > 0, scale, 1.0)[None]
     if np.linalg.matrix_rank(x) == q:
         return
-    _check_levels(used, number)
-    last = next(i for i in range(q) if np.linalg.matrix_rank(x[:, : i + 1]) <= i)
-    if np.ptp(x[:, last]) == 0:
-        raise DataError(f"the feature {names[last]!r} is constant in copy {number}: leave it out")
-    raise DataError(
-        f"the feature {names[last]!r} is a linear combination of {', '.join(names[:last])} in "
-        f"copy {number}, so that the coefficients are not determined: leave one of them out"
-    )
-
-
-def _check_levels(used: Any, number: int) -> None:
     for name, values in used.items():
         if values.dtype == "category" and (absent := set(values.cat.categories) - set(values)):
             raise DataError(
@@ -66,6 +55,13 @@ def _check_levels(used: Any, number: int) -> None:
                 f"copies, but not in copy {number}, where its coefficient has no estimate: merge "
                 "it with another level, or leave the column out"
             )
+    last = next(i for i in range(q) if np.linalg.matrix_rank(x[:, : i + 1]) <= i)
+    if np.ptp(x[:, last]) == 0:
+        raise DataError(f"the feature {names[last]!r} is constant in copy {number}: leave it out")
+    raise DataError(
+        f"the feature {names[last]!r} is a linear combination of {', '.join(names[:last])} in "
+        f"copy {number}, so that the coefficients are not determined: leave one of them out"
+    )
 
 
 def _check_separation(
@@ -82,8 +78,8 @@ def _check_separation(
 
 
 def _check_converged(result: Any, number: int) -> None:
-    converged = getattr(result, "converged", None)
     details = getattr(result, "mle_retvals", None)
+    converged = getattr(result, "converged", True)
     if isinstance(details, dict):
         converged = details.get("converged", converged)
     if converged is not None and not converged:

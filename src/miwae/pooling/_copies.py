@@ -2,17 +2,16 @@
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from miwae.columns import Cells
 from miwae.errors import DataError, SettingsError
 from miwae.frames import columns, completed, n_rows, names, stacked, with_columns
-from miwae.pooling._copy_frames import pandas_copies
-from miwae.pooling._models import fit_columns, fit_formula, is_estimator, read_model
+from miwae.pooling._models import fit_columns, fit_formula, is_estimator, pandas_copies, read_model
 from miwae.pooling._rubin import Pooled, pool
 
 # The names that R's mice gives to the number of the copy and of the row.
@@ -72,17 +71,10 @@ class MultiplyImputed(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._cells)
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Any: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Any]: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Any:
         if isinstance(index, slice):
             return [completed(self._frame, cells) for cells in self._cells[index]]
         return completed(self._frame, self._cells[index])
-
-    def __iter__(self) -> Iterator[Any]:
-        return (completed(self._frame, cells) for cells in self._cells)
 
     def __repr__(self) -> str:
         n_imputed = sum(len(cells.rows) for cells in self._cells[0].values())
@@ -190,7 +182,6 @@ class MultiplyImputed(Sequence[Any]):
         return formula
 
     def _features(self, y: str, X: Sequence[str] | None) -> list[str]:
-        """The checked names of the features."""
         known = names(self._frame)
         if X is None:
             numeric = {c.name for c in columns(self[0]) if c.storage in ("number", "boolean")}

@@ -1,29 +1,35 @@
 """Models of statsmodels and scikit-learn, fitted to each completed copy by statsmodels."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from miwae.columns import TIMES, Cells, Column
 from miwae.errors import DataError, SettingsError
+from miwae.frames import columns
 from miwae.pooling._checks import checked_fit
-from miwae.pooling._copy_frames import REMEDY
+
+REMEDY = (
+    "Use a function of a completed copy that fits the model and returns its result, or "
+    "(estimates, variances): draws.fit(function)"
+)
+
+NUMERIC = ("number", "boolean")
+LEVELLED = ("text", "category")
 
 # Given the columns that a model uses and its response, the completed copies as pandas frames.
 Copies: TypeAlias = Callable[[set[str], str], Iterator[Any]]
 
 
 class Model(NamedTuple):
-    """A model that statsmodels can fit."""
-
     make: Any  # makes a statsmodels model from response and features, or from a formula
     intercept: bool = True
     binary: bool = False  # whether the response must have two values, which become 0 and 1
 
 
 def is_estimator(model: Any) -> bool:
-    """Whether it is an estimator of scikit-learn, or a class of estimators."""
     from sklearn.base import BaseEstimator
 
     return issubclass(model if isinstance(model, type) else type(model), BaseEstimator)
@@ -41,8 +47,10 @@ def read_model(model: Any) -> Model:
     # Subclasses, such as LogisticRegressionCV, are other estimators with other errors.
     if type(model) is LinearRegression and not model.positive:
         return Model(sm.OLS, model.fit_intercept)
-    if type(model) is LogisticRegression and _is_plain(model):
-        return Model(sm.Logit, model.fit_intercept, binary=True)
+    if type(model) is LogisticRegression and model.class_weight is None:
+        # Until scikit-learn 1.7 no penalty was `penalty=None`; since 1.8 it is an infinite C.
+        if getattr(model, "penalty", "l2") is None or np.isinf(model.C):
+            return Model(sm.Logit, model.fit_intercept, binary=True)
     raise SettingsError(
         f"{model!r} gives no standard errors that Rubin's rules could use. LinearRegression() and "
         f"LogisticRegression(C=np.inf), without penalty and class weights, do. {REMEDY}"
@@ -57,13 +65,6 @@ def _statsmodels() -> Any:
         message = f'fitting models needs {error.name}: pip install "miwae[stats]"'
         raise SettingsError(message) from error
     return statsmodels.api
-
-
-def _is_plain(model: Any) -> bool:
-    """Whether a logistic regression has neither penalty nor class weights."""
-    # Until scikit-learn 1.7 no penalty was `penalty=None`; since 1.8 it is an infinite C.
-    unpenalised = getattr(model, "penalty", "l2") is None or np.isinf(model.C)
-    return bool(unpenalised) and model.class_weight is None
 
 
 def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str) -> list[Any]:
@@ -92,7 +93,6 @@ def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str
 
 
 def fit_columns(copies: Copies, model: Model, target: str, features: Sequence[str]) -> list[Any]:
-    """The results of a model of one column given others, for each copy."""
     if not features and not model.intercept:
         raise SettingsError("there are neither features nor an intercept to estimate")
     make = model.make
@@ -107,7 +107,6 @@ def fit_columns(copies: Copies, model: Model, target: str, features: Sequence[st
 
 
 def _response(values: Any, model: Model, number: int) -> Any:
-    """The response as numbers."""
     if values.dtype == "category" or (model.binary and values.nunique() != 2):
         needed = "two" if model.binary else "numbers, booleans or two"
         raise DataError(
@@ -128,3 +127,70 @@ def _design(frame: Any, features: Sequence[str], *, intercept: bool) -> Any:
     factors += [Factor(name, eval_method="lookup") for name in features]
     matrix = formula([Term([factor]) for factor in factors]).get_model_matrix(frame)
     return pd.DataFrame(np.asarray(matrix, float), columns=list(matrix.columns))
+
+
+def pandas_copies(
+    frames: Sequence[Any], cells: Sequence[Mapping[int, Cells]], used: Collection[str], target: str
+) -> Iterator[Any]:
+    """Each copy as a pandas frame of numbers and categories.
+
+    Booleans become 0 and 1. Text and categories become categoricals with the levels that occur in
+    any of the copies. Columns of other types are left out. The columns that the model uses must be
+    complete; the two levels of its response, `target`, if it has levels, become 0 and 1.
+    """
+    import pandas as pd
+
+    levels: dict[str, tuple[Any, ...]] = {}
+    for number, frame in enumerate(frames, 1):
+        read = columns(frame)
+        if number == 1:
+            levels = {
+                column.name: _levels_in_use(column, [copy[i] for copy in cells if i in copy])
+                for i, column in enumerate(read)
+                if column.storage in LEVELLED
+            }
+        for column in read:
+            if column.name in used and (problem := _problem(column, levels)):
+                raise DataError(f"copy {number}: the column {column.name!r} {problem}")
+        usable = [column for column in read if column.storage in (*NUMERIC, *LEVELLED)]
+        series = {c.name: _series(c, levels, is_target=c.name == target) for c in usable}
+        yield pd.DataFrame(series)
+
+
+def _levels_in_use(column: Column, cells: Sequence[Cells]) -> tuple[Any, ...]:
+    """The levels that occur in any copy, in their declared order; other levels follow, sorted."""
+    kept = ~column.missing
+    used: set[Any] = set()
+    for one in cells:
+        kept[one.rows] = False
+        used.update(one.values.tolist())
+    used |= {column.levels[int(i)] for i in np.unique(column.values[kept])}
+    declared = column.levels if column.storage == "category" else ()
+    undeclared = sorted(used - set(declared), key=str)
+    return (*(level for level in declared if level in used), *undeclared)
+
+
+def _problem(column: Column, levels: Mapping[str, Sequence[Any]]) -> str | None:
+    if column.storage not in (*NUMERIC, *LEVELLED):
+        kind = f"holds {TIMES.get(column.storage, column.storage)} ({column.dtype})"
+        return f"{kind}, which has no agreed coding as numbers. {REMEDY}"
+    if column.n_missing:
+        n = column.n_missing
+        return f"still has {n} missing cells, because it was not imputed: leave it out"
+    if len(levels.get(column.name, "ab")) < 2:
+        return "has a single level in all copies: leave it out"
+    return None
+
+
+def _series(column: Column, levels: Mapping[str, Sequence[Any]], *, is_target: bool) -> Any:
+    """A column as integers, floats or a categorical."""
+    import pandas as pd
+
+    if column.name not in levels:
+        exact = (column.whole or column.storage == "boolean") and not column.n_missing
+        return column.values.astype(np.int64 if exact else np.float64)
+    codes = np.where(column.missing, -1, column.values).astype(np.int64)
+    # Objects, because formulas do not know the text type of pandas 3.
+    own, common = (pd.Index(s, dtype=object) for s in (column.levels, levels[column.name]))
+    values = pd.Categorical.from_codes(codes, own).set_categories(common, ordered=column.ordered)
+    return values.codes.astype(np.int64) if is_target and len(common) == 2 else values

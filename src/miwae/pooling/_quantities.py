@@ -1,6 +1,6 @@
 """Estimates and variances of several copies, checked and brought into one order."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import narwhals.dependencies as library
@@ -16,6 +16,7 @@ POOLED_DATA = (
     "in a table, one row per copy, must be passed as an array (`.to_numpy()`)"
 )
 
+Values = Float[np.ndarray, "*Q"]
 Names = tuple[str, ...] | None  # of the quantities, if they came with names
 
 
@@ -29,26 +30,45 @@ class Quantities(NamedTuple):
 
 
 class _Labelled(NamedTuple):
-    """The numbers of one copy, and their names, if they have names."""
-
-    values: Float[np.ndarray, "*Q"]
+    values: Values
     names: Names
 
 
-def read_estimates(estimates: Any, variances: Any) -> Quantities:
-    """Reads estimates and variances as `pool` accepts them."""
+def read_quantities(estimates: Any, variances: Any = None) -> Quantities:
+    """Reads what `pool` accepts; everything in the order of the first copy's estimates."""
+    read = _read_parts(estimates, variances)
+    names, ordered = None, []
+    for copy, (estimate, variance, _) in enumerate(read, 1):
+        a, b = estimate.values.shape, variance.values.shape
+        if a != b:
+            raise DataError(f"copy {copy}: estimates of shape {a}, but variances of shape {b}")
+        # What has no names is in the order of what has.
+        own = estimate.names or variance.names
+        names = own if copy == 1 else names
+        both = (("estimates", estimate), ("variances", variance))
+        ordered.append(
+            [
+                _reordered(part.values, part.names or own, names, f"the {what} of copy {copy}")
+                for what, part in both
+            ]
+        )
+    shapes = {estimate.shape for estimate, _ in ordered}
+    if len(shapes) > 1:
+        raise DataError(f"the copies have estimates of different shapes: {sorted(shapes)}")
+    stacked = [np.stack(parts) for parts in zip(*ordered, strict=True)] or [np.zeros(0)] * 2
+    for what, values in zip(("estimate", "variance"), stacked, strict=True):
+        _check_finite(what, names, values)
+    return Quantities(names, *stacked, df=min((df for *_, df in read), default=np.inf))
+
+
+def _read_parts(estimates: Any, variances: Any) -> list[tuple[_Labelled, _Labelled, float]]:
+    if variances is None:
+        return _read_copies(estimates, "results", _read_result)
     points = _read_copies(estimates, "estimates", _read_estimate)
     spreads = _read_copies(variances, "variances", _read_variance)
     if len(points) != len(spreads):
         raise DataError(f"{len(points)} copies have estimates, but {len(spreads)} have variances")
-    return _combined(points, spreads)
-
-
-def read_results(results: Any) -> Quantities:
-    """Reads the results of statsmodels, one per copy."""
-    given = _read_copies(results, "results", _read_result)
-    quantities = _combined([point for point, _, _ in given], [spread for _, spread, _ in given])
-    return quantities._replace(df=min((df for _, _, df in given), default=np.inf))
+    return [(*pair, np.inf) for pair in zip(points, spreads, strict=True)]
 
 
 def _read_copies(given: Any, what: str, read: Callable[[Any, int], Any]) -> list[Any]:
@@ -87,7 +107,6 @@ def _read_variance(value: Any, copy: int) -> _Labelled:
 
 
 def _read_result(result: Any, copy: int) -> tuple[_Labelled, _Labelled, float]:
-    """Coefficients, their variances, and the residual degrees of freedom."""
     if not hasattr(result, "cov_params"):
         _read_estimate(result, copy)  # refuses completed copies
         raise DataError(
@@ -123,52 +142,16 @@ def _numbers(value: Any, what: str) -> _Labelled:
     return _Labelled(values, names)
 
 
-def _combined(points: Sequence[_Labelled], spreads: Sequence[_Labelled]) -> Quantities:
-    """Estimates and variances of all copies, in the order of the first copy's estimates."""
-    pairs = [_paired(*pair, i) for i, pair in enumerate(zip(points, spreads, strict=True), 1)]
-    if not pairs:
-        return Quantities(None, np.zeros(0), np.zeros(0))
-    names = pairs[0][0].names
-    ordered = [
-        [_reordered(part, names, f"the estimates of copy {i}") for part in pair]
-        for i, pair in enumerate(pairs, 1)
-    ]
-    shapes = {estimate.shape for estimate, _ in ordered}
-    if len(shapes) > 1:
-        raise DataError(f"the copies have estimates of different shapes: {sorted(shapes)}")
-    estimates, variances = (np.stack(parts) for parts in zip(*ordered, strict=True))
-    _check_finite("estimate", names, estimates)
-    _check_finite("variance", names, variances)
-    return Quantities(names, estimates, variances)
-
-
-def _paired(estimate: _Labelled, variance: _Labelled, copy: int) -> tuple[_Labelled, _Labelled]:
-    """Estimates and variances of one copy in one order."""
-    if estimate.values.shape != variance.values.shape:
-        raise DataError(
-            f"copy {copy}: estimates of shape {estimate.values.shape}, but variances of shape "
-            f"{variance.values.shape}"
-        )
-    if estimate.names is None or variance.names is None:
-        names = estimate.names or variance.names
-        return estimate._replace(names=names), variance._replace(names=names)
-    values = _reordered(variance, estimate.names, f"the variances of copy {copy}")
-    return estimate, _Labelled(values, estimate.names)
-
-
-def _reordered(given: _Labelled, names: Names, what: str) -> Float[np.ndarray, "*Q"]:
-    """Values in the order of `names`."""
-    if given.names == names:
-        return given.values
-    difference = sorted(set(names or ()) ^ set(given.names or ()))
+def _reordered(values: Values, own: Names, names: Names, what: str) -> Values:
+    """Values with their own names, in the order of `names`."""
+    difference = sorted(set(names or ()) ^ set(own or ()))
     if difference:
         raise DataError(
             f"{what} have other names than those they are compared with: not in both are "
             f"{', '.join(difference)}. If these are levels of a category that some copies do not "
             "have, merge them with other levels"
         )
-    place = {name: i for i, name in enumerate(given.names or ())}
-    return given.values[[place[name] for name in names or ()]]
+    return values if own is None else values[[own.index(name) for name in names or ()]]
 
 
 def _check_finite(what: str, names: Names, values: Float[np.ndarray, "M *Q"]) -> None:

@@ -6,9 +6,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import stdtr, stdtrit
 
 from miwae.errors import SettingsError
-from miwae.pooling._quantities import Quantities, read_estimates, read_results
+from miwae.pooling._quantities import read_quantities
 
 # One number per quantity, or a single number where each copy gave a single number.
 Values: TypeAlias = Float[np.ndarray, " Q"] | float
@@ -62,16 +63,12 @@ class Pooled:
     @property
     def p_value(self) -> Values:
         """Two-sided, of the hypothesis that the quantity is zero."""
-        from scipy.special import stdtr
-
         p = 2 * stdtr(self.df, -np.abs(self.statistic))
         # Without degrees of freedom nothing can be rejected.
         return np.where(np.equal(self.df, 0), 1.0, p)[()]
 
     def interval(self, level: float = 0.95) -> tuple[Values, Values]:
         """Lower and upper ends of the confidence interval that covers with probability `level`."""
-        from scipy.special import stdtrit
-
         if not 0 < level < 1:
             raise SettingsError(f"level = {level}: it must lie between 0 and 1, as 0.95")
         quantile = np.where(np.equal(self.df, 0), np.inf, stdtrit(self.df, (1 + level) / 2))
@@ -138,31 +135,26 @@ def pool(
         >>> float(pooled.estimate), round(float(pooled.t), 4), round(float(pooled.df), 3)
         (2.0, 1.8333, 2.149)
     """
-    found = read_results(estimates) if variances is None else read_estimates(estimates, variances)
-    m = len(found.estimates)
+    names, q, u, df_found = read_quantities(estimates, variances)
+    m = len(q)
     if m < 2:
         raise SettingsError(
             f"{m} imputation(s): Rubin's rules need at least two, because the differences between "
             "copies measure the uncertainty due to missing cells. Try n_imputations=20"
         )
-    complete = float(found.df if df_complete is None else df_complete)
+    complete = float(df_found if df_complete is None else df_complete)
     if not complete > 0:
         raise SettingsError(f"df_complete = {complete}: degrees of freedom must be positive")
-    return _pooled(found, complete)
-
-
-def _pooled(found: Quantities, df_complete: float) -> Pooled:
-    m = len(found.estimates)
-    ubar, b = found.variances.mean(axis=0), found.estimates.var(axis=0, ddof=1)
+    ubar, b = u.mean(axis=0), q.var(axis=0, ddof=1)
     added = (1 + 1 / m) * b
     t = ubar + added
     lambda_ = _ratio(added, t)
-    df = _barnard_rubin(m, lambda_, df_complete)
+    df = _barnard_rubin(m, lambda_, complete)
     # Equal to (riv + 2 / (df + 3)) / (riv + 1), and finite where riv is infinite.
     fmi = lambda_ + (1 - lambda_) * 2 / (df + 3)
     parts = {"ubar": ubar, "b": b, "t": t, "df": df, "riv": _ratio(added, ubar)}
-    parts |= {"estimate": found.estimates.mean(axis=0), "lambda_": lambda_, "fmi": fmi}
-    return Pooled(names=found.names, df_complete=df_complete, n_imputations=m, **parts)
+    parts |= {"estimate": q.mean(axis=0), "lambda_": lambda_, "fmi": fmi}
+    return Pooled(names=names, df_complete=complete, n_imputations=m, **parts)
 
 
 def _ratio(part: Values, whole: Values) -> Values:

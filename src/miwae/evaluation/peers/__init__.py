@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
 
 from miwae.errors import SettingsError
 from miwae.evaluation._metrics import Flags, Table
@@ -31,17 +30,10 @@ def complete(name: str, x: Table, categorical: Flags, seed: int) -> Table:
     return PEERS[name](seed=seed).fit_transform(x, categorical)
 
 
-def fit(
-    name: str, x: Table, categorical: Flags, seed: int
-) -> Callable[[Float[np.ndarray, "M D"]], Float[np.ndarray, "M D"]]:
+def fit(name: str, x: Table, categorical: Flags, seed: int) -> Callable[[Table], Table]:
     """A function that completes other rows by that method.
 
     Most of these methods learn nothing that could complete other rows, so the rows are appended to
-    the table and the whole table is completed again. These methods therefore learn from the new
-    rows as well, and take as long as for the whole table.
+    the table, and the whole table is completed again, with the time that this takes.
     """
-
-    def completed(new: Float[np.ndarray, "M D"]) -> Float[np.ndarray, "M D"]:
-        return complete(name, np.concatenate([x, new]), categorical, seed)[len(x) :]
-
-    return completed
+    return lambda new: complete(name, np.concatenate([x, new]), categorical, seed)[len(x) :]

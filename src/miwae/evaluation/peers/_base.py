@@ -2,12 +2,15 @@
 
 import abc
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float
 
 from miwae.errors import DataError
 from miwae.evaluation._metrics import Flags, Table
+
+Wide: TypeAlias = Float[np.ndarray, "N E"]  # with one-hot columns for categories
 
 STREAM = 20_120_112  # an arbitrary number that nothing else adds to a seed
 
@@ -23,10 +26,7 @@ class AbstractPeer(abc.ABC):
     seed: int = 0
 
     def fit_transform(self, x: Table, categorical: Flags) -> Table:
-        """A completed copy of the table; observed cells do not change.
-
-        `x` holds numbers, and codes 0, 1, ... in categorical columns; NaN where missing.
-        """
+        """A completed copy of numbers, codes 0, 1, ..., and NaN; observed cells do not change."""
         _require_usable(x, categorical)
         missing = np.isnan(x)
         if not missing.any():
@@ -53,11 +53,10 @@ def _require_usable(x: Table, categorical: Flags) -> None:
             raise DataError(f"column {j} is categorical, but not all values are codes 0, 1, ...")
 
 
-def one_hot(x: Table, categorical: Flags, *, first: bool = True) -> Float[np.ndarray, "N E"]:
+def one_hot(x: Table, categorical: Flags, *, first: bool = True) -> Wide:
     """Replace each categorical column by one column of 0 and 1 per code that occurs.
 
-    For regressions the first code must have no column: it is one minus the sum of the others,
-    which would predict it perfectly.
+    Regressions need it without the `first`, which the others would predict perfectly.
     """
     parts = []
     for j in range(x.shape[1]):
@@ -69,9 +68,7 @@ def one_hot(x: Table, categorical: Flags, *, first: bool = True) -> Float[np.nda
     return np.concatenate(parts, axis=1)
 
 
-def from_one_hot(
-    completed: Float[np.ndarray, "N E"], x: Table, categorical: Flags, *, first: bool = True
-) -> Table:
+def from_one_hot(completed: Wide, x: Table, categorical: Flags, *, first: bool = True) -> Table:
     """The inverse of `one_hot` for a completed table: the code whose column is largest."""
     columns, start = [], 0
     for j in range(x.shape[1]):

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
+from numpy.random import Generator
+from scipy.stats import mode
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401  makes the next line work
@@ -14,16 +16,10 @@ from sklearn.impute import IterativeImputer
 from miwae.evaluation._metrics import Cells, Flags, Table
 from miwae.evaluation.peers._base import AbstractPeer, centres, from_one_hot, one_hot
 
-Rows: TypeAlias = Float[np.ndarray, "N E"]
-Target: TypeAlias = Float[np.ndarray, " N"]
-Other: TypeAlias = Float[np.ndarray, "H E"]
-Predicted: TypeAlias = Float[np.ndarray, " H"]
-
 # R's package sets randomForest's `nodesize` to 1 for numbers and 5 for categories, the reverse of
 # randomForest's own defaults. A node of at most `nodesize` rows is not split; scikit-learn's
-# parameter is the smallest node that is split.
-SMALLEST_SPLIT_NUMBERS = 2
-SMALLEST_SPLIT_CATEGORIES = 6
+# `min_samples_split`, here 2 and 6, is the smallest node that is split.
+Forest: TypeAlias = RandomForestRegressor | RandomForestClassifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +54,7 @@ class MissForest(AbstractPeer):
                 return previous
         return current
 
-    def _round(
-        self, table: Table, missing: Cells, categorical: Flags, rng: np.random.Generator
-    ) -> Table:
+    def _round(self, table: Table, missing: Cells, categorical: Flags, rng: Generator) -> Table:
         table = table.copy()
         counts = missing.sum(0)
         for j in np.argsort(counts, kind="stable"):
@@ -68,45 +62,39 @@ class MissForest(AbstractPeer):
                 continue
             others, rows = np.delete(table, j, axis=1), missing[:, j]
             seed = int(rng.integers(2**31))
-            predict = self._classes if categorical[j] else self._numbers
-            table[rows, j] = predict(others[~rows], table[~rows, j], others[rows], seed)
+            forest = self._forest(others.shape[1], seed, codes=bool(categorical[j]))
+            forest.fit(others[~rows], table[~rows, j])
+            table[rows, j] = _predicted(forest, others[rows])
         return table
 
-    def _options(self, x: Rows, seed: int) -> dict[str, Any]:
-        """Columns tried at each split: the square root of the number of columns, y included."""
-        tried = min(int(np.sqrt(x.shape[1] + 1)), x.shape[1])
-        return {"max_features": tried, "n_jobs": self.n_jobs, "random_state": seed}
+    def _forest(self, n_columns: int, seed: int, *, codes: bool) -> Forest:
+        # Columns tried at each split: the square root of their number, that of y included.
+        tried = min(int(np.sqrt(n_columns + 1)), n_columns)
+        options: Any = {"max_features": tried, "n_jobs": self.n_jobs, "random_state": seed}
+        if not codes:
+            return RandomForestRegressor(self.n_trees, min_samples_split=2, **options)
+        # R's package gives all classes the same prior.
+        options |= {"class_weight": "balanced", "min_samples_split": 6}
+        return RandomForestClassifier(self.n_trees, **options)
 
-    def _numbers(self, x: Rows, y: Target, new: Other, seed: int) -> Predicted:
-        forest = RandomForestRegressor(
-            self.n_trees, min_samples_split=SMALLEST_SPLIT_NUMBERS, **self._options(x, seed)
-        )
-        return forest.fit(x, y).predict(new)
 
-    def _classes(self, x: Rows, y: Target, new: Other, seed: int) -> Predicted:
-        """The majority vote of the trees, as in R; scikit-learn would average probabilities."""
-        forest = RandomForestClassifier(
-            self.n_trees,
-            min_samples_split=SMALLEST_SPLIT_CATEGORIES,
-            class_weight="balanced",  # R's package gives all classes the same prior
-            **self._options(x, seed),
-        )
-        forest.fit(x, y)
-        choices = np.stack([tree.predict(new) for tree in forest.estimators_])
-        votes = (choices[:, :, None] == np.arange(len(forest.classes_))).sum(0)
-        return forest.classes_[votes.argmax(1)]
+def _predicted(forest: Forest, x: Float[np.ndarray, "H E"]) -> Float[np.ndarray, " H"]:
+    """The mean of the trees, or their majority vote, as in R."""
+    if isinstance(forest, RandomForestRegressor):
+        return forest.predict(x)
+    votes = np.stack([tree.predict(x) for tree in forest.estimators_])
+    return forest.classes_[mode(votes).mode.astype(int)]
 
 
 def _changes(new: Table, old: Table, categorical: Flags) -> Float[np.ndarray, " 2"]:
     """How much a round changed numbers and categories; infinite without such columns."""
-    numbers = ~categorical
-    of_numbers = of_categories = np.inf
+    change, numbers = np.full(2, np.inf), ~categorical
     if numbers.any():
         moved = ((new - old)[:, numbers] ** 2).sum()
-        of_numbers = moved / max((new[:, numbers] ** 2).sum(), np.finfo(float).tiny)
+        change[0] = moved / max((new[:, numbers] ** 2).sum(), np.finfo(float).tiny)
     if categorical.any():
-        of_categories = np.mean((new != old)[:, categorical])
-    return np.array([of_numbers, of_categories])
+        change[1] = np.mean((new != old)[:, categorical])
+    return change
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,9 @@ from jaxtyping import Float, Int
 from miwae.evaluation._metrics import Flags, Table
 from miwae.evaluation.peers._base import AbstractPeer, centres
 
-# The candidates of the paper.
-CANDIDATES = tuple(range(5, 16))
+CANDIDATES = tuple(range(5, 16))  # of the paper
 N_FOLDS = 5
-
-# Rows whose distances to all others are held in memory at once.
-CHUNK = 256
+CHUNK = 256  # rows whose distances to all others are held in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,24 +20,16 @@ class KNN(AbstractPeer):
 
     Gower's distance of two rows is the mean, over the columns observed in both, of
     |x - y| / range for numbers and of x != y for categories.
-
-    Attributes:
-        n_neighbours: how many neighbours; None chooses the best of 5 to 15 by five-fold
-            cross-validation over the observed cells.
     """
 
-    n_neighbours: int | None = None
+    n_neighbours: int | None = None  # the best of 5 to 15, by cross-validation on observed cells
 
     def _complete(self, x: Table, categorical: Flags) -> Table:
         count = self.n_neighbours or self.choose(x, categorical)
         return _completed(x, categorical, [count])[0]
 
     def choose(self, x: Table, categorical: Flags) -> int:
-        """The number of neighbours with the smallest error on held-out observed cells.
-
-        The error of a number is squared and divided by the variance of its column, that of a
-        category is 0 or 1.
-        """
+        """By errors on held-out observed cells, of numbers in units of their deviation."""
         fold = _folds(x, self._generator())
         deviation = np.where(categorical, 1.0, np.nanstd(x, axis=0))
         deviation[deviation == 0] = 1.0
@@ -79,7 +68,6 @@ class VIMKNN(AbstractPeer):
 
 
 def _completed(x: Table, categorical: Flags, counts: Sequence[int]) -> Float[np.ndarray, "K N D"]:
-    """The table completed with each number of neighbours."""
     missing = np.isnan(x)
     z = _scaled(x, categorical)
     tables = np.repeat(np.where(missing, centres(x, categorical), x)[None], len(counts), axis=0)
@@ -134,7 +122,7 @@ def _modes(values: Float[np.ndarray, "R K"]) -> Float[np.ndarray, " R"]:
 
 
 def _chunks(rows: Int[np.ndarray, " R"]) -> list[Int[np.ndarray, " C"]]:
-    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
+    return np.split(rows, range(CHUNK, len(rows), CHUNK))
 
 
 def _folds(x: Table, rng: np.random.Generator) -> Int[np.ndarray, "N D"]:

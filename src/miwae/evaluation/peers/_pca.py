@@ -4,20 +4,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from miwae.evaluation._amputation import ampute
 from miwae.evaluation._metrics import Flags, Table, column_deviations, mse
-from miwae.evaluation.peers._base import AbstractPeer, from_one_hot, one_hot
+from miwae.evaluation.peers._base import AbstractPeer, Wide, from_one_hot, one_hot
 
 MAX_ITERATIONS = 1_000
-
 # Tolerances of missMDA: of the result, and of the fits that choose the number of components.
 PRECISE, ROUGH = 1e-6, 1e-4
-
 # missMDA holds out 5 % a hundred times; larger and fewer sets are faster.
-HELD_OUT = 0.1
-N_REPETITIONS = 5
+HELD_OUT, N_REPETITIONS = 0.1, 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,33 +22,35 @@ class PCA(AbstractPeer):
 
     Categories are columns of 0 and 1; the category with the largest value is imputed.
 
-    Attributes:
-        n_components: how many components; None chooses.
-        selection: how to choose, as in missMDA's `estim_ncpPCA`: "kfold", the smallest error on
-            held-out observed cells, or "gcv", the first minimum of generalised cross-validation,
-            which counts parameters. With half of the cells of a dozen columns missing, "gcv" often
-            chooses no component at all, and imputes the mean.
-        max_components: the largest number considered; missMDA's default.
+    "gcv" counts parameters: with half of the cells of a dozen columns missing, it often chooses no
+    component at all, and imputes the mean.
     """
 
-    n_components: int | None = None
+    n_components: int | None = None  # chosen by default
+    # As missMDA's `estim_ncpPCA`: the smallest error on held-out observed cells, or the first
+    # minimum of generalised cross-validation.
     selection: Literal["kfold", "gcv"] = "kfold"
-    max_components: int = 5
+    max_components: int = 5  # as in missMDA
 
     def _complete(self, x: Table, categorical: Flags) -> Table:
         table = one_hot(x, categorical)
         count = self.choose(table) if self.n_components is None else self.n_components
         return from_one_hot(fit_components(table, count), x, categorical)
 
-    def choose(self, x: Float[np.ndarray, "N E"]) -> int:
-        """The number of components."""
+    def choose(self, x: Wide) -> int:
         most = min(self.max_components, x.shape[1] - 1, x.shape[0] - 2)
         if self.selection == "gcv":
             return _by_generalised_cross_validation(x, most)
-        return _by_held_out_cells(x, most, self._generator())
+        scale, errors, rng = column_deviations(x), np.zeros(most + 1), self._generator()
+        for _ in range(N_REPETITIONS):
+            held_out = ampute(x, HELD_OUT, "mcar", rng=rng)
+            kept = np.where(held_out, np.nan, x)
+            for count in range(most + 1 if held_out.any() else 0):
+                errors[count] += mse(x, fit_components(kept, count, ROUGH), held_out, scale)
+        return int(errors.argmin())
 
 
-def _by_generalised_cross_validation(x: Float[np.ndarray, "N E"], most: int) -> int:
+def _by_generalised_cross_validation(x: Wide, most: int) -> int:
     (n, p), seen = x.shape, ~np.isnan(x)
     last = np.inf
     for count in range(most + 1):
@@ -68,22 +66,7 @@ def _by_generalised_cross_validation(x: Float[np.ndarray, "N E"], most: int) -> 
     return most
 
 
-def _by_held_out_cells(x: Float[np.ndarray, "N E"], most: int, rng: np.random.Generator) -> int:
-    scale = column_deviations(x)
-    errors = np.zeros(most + 1)
-    for _ in range(N_REPETITIONS):
-        held_out = ampute(x, HELD_OUT, "mcar", rng=rng)
-        if not held_out.any():
-            continue
-        kept = np.where(held_out, np.nan, x)
-        for count in range(most + 1):
-            errors[count] += mse(x, fit_components(kept, count, ROUGH), held_out, scale)
-    return int(errors.argmin())
-
-
-def fit_components(
-    x: Float[np.ndarray, "N E"], count: int, tolerance: float = PRECISE
-) -> Float[np.ndarray, "N E"]:
+def fit_components(x: Wide, count: int, tolerance: float = PRECISE) -> Wide:
     """The regularised fit of an incomplete table by `count` components, in all cells.
 
     Impute missing cells, standardise, fit components with eigenvalues shrunk from l to l - noise,

@@ -38,18 +38,7 @@ class ImageShape(NamedTuple):
 
     @property
     def n_features(self) -> int:
-        """Of a row."""
         return self.height * self.width * self.channels
-
-    def halved(self) -> "ImageShape":
-        """Half the height and width, rounded up."""
-        return ImageShape(-(-self.height // 2), -(-self.width // 2), self.channels)
-
-
-def _band(width: int, margin: int) -> np.ndarray:
-    """Which column of the input (last axis) each column of the output sees through the filter."""
-    j, out, into = np.ogrid[:3, :width, : width + 2 * margin]
-    return (into == out + j - 1 + margin).astype(np.float32)
 
 
 class ConvolutionLayer(eqx.Module):
@@ -68,9 +57,17 @@ class ConvolutionLayer(eqx.Module):
         scale, pieces = self.scale, -(-full // WIDEST)
         width = -(-full // pieces)
         margin = int(pieces > 1)  # the pixels a piece sees of its neighbours
-        triples = _triples(a, pieces, width, margin)
+        # Three lines side by side, each cut into pieces with a margin on both sides.
+        right = pieces * width - full + margin
+        padded = jnp.pad(a, ((0, 0), (1, 1), (margin, right), (0, 0)))
+        cuts = [padded[:, :, i * width : (i + 1) * width + 2 * margin] for i in range(pieces)]
+        lines = jnp.stack([cut.reshape(n, height + 2, -1) for cut in cuts], axis=2)
+        triples = jnp.concatenate([lines[:, i : i + height] for i in range(3)], axis=-1)
         filters = self.weight.reshape(3, 3, n_in, scale, scale, -1)
-        banded = jnp.einsum("ijcyxo,jab->ibcyaxo", filters, _band(width, margin))
+        # Which column of the input each column of the output sees through the filter.
+        j, out, into = np.ogrid[:3, :width, : width + 2 * margin]
+        band = (into == out + j - 1 + margin).astype(np.float32)
+        banded = jnp.einsum("ijcyxo,jab->ibcyaxo", filters, band)
         out = triples.reshape(-1, triples.shape[-1]) @ banded.reshape(triples.shape[-1], -1)
         out = out.reshape(n, height, pieces, scale, -1).swapaxes(2, 3)
         out = out.reshape(n, height * scale, pieces * width * scale, -1)
@@ -79,22 +76,9 @@ class ConvolutionLayer(eqx.Module):
         return out[:, :, : full * scale]
 
 
-def _triples(
-    a: Float[Array, "B H W I"], pieces: int, width: int, margin: int
-) -> Float[Array, "B H P T"]:
-    """Three lines side by side, each cut into pieces with a margin on both sides."""
-    n, height, full, _ = a.shape
-    right = pieces * width - full + margin
-    padded = jnp.pad(a, ((0, 0), (1, 1), (margin, right), (0, 0)))
-    cuts = [padded[:, :, i * width : (i + 1) * width + 2 * margin] for i in range(pieces)]
-    lines = jnp.stack([cut.reshape(n, height + 2, -1) for cut in cuts], axis=2)
-    return jnp.concatenate([lines[:, i : i + height] for i in range(3)], axis=-1)
-
-
 def _layer(
     rng: np.random.Generator, activation: str, n_in: int, n_out: int, scale: int = 1
 ) -> ConvolutionLayer:
-    """Initial weights by the rule of the activation."""
     initialise, copies = ACTIVATIONS[activation][1], scale**2
     weight = initialise(rng, n_out * copies, 9 * n_in).T.reshape(3, 3, n_in, n_out * copies)
     bias = jnp.zeros(n_out * copies, dtype=jnp.float32)
@@ -110,22 +94,16 @@ def pixels_to_channels(a: Float[Array, "B H W C"]) -> Float[Array, "B H2 W2 C4"]
 
 
 def _sizes(shape: ImageShape, n_stages: int) -> list[ImageShape]:
-    sizes = [shape]
-    for _ in range(n_stages):
-        sizes.append(sizes[-1].halved())
-    return sizes
+    """Of the image and behind each stage, which halves height and width, rounded up."""
+    height, width, channels = shape
+    steps = [2**i for i in range(n_stages + 1)]
+    return [ImageShape(-(-height // step), -(-width // step), channels) for step in steps]
 
 
-class _Start(NamedTuple):
-    """What the constructors of encoder and decoder begin with."""
-
-    shape: ImageShape
-    n_innermost: int  # features of an image behind the last stage
-    rng: np.random.Generator  # for the stages
-    key_head: OneKey
-
-
-def _start(shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey) -> _Start:
+def _start(
+    shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey
+) -> tuple[ImageShape, int, np.random.Generator, OneKey]:
+    """The shape, features behind the last stage, randomness of the stages and of the head."""
     shape = ImageShape(*shape)
     if min(shape) < 1:
         raise SettingsError(f"an image has at least one pixel and one channel, not {shape}")
@@ -134,7 +112,7 @@ def _start(shape: ImageShape, maps: Sequence[int], activation: str, key: OneKey)
     require_activation(activation)
     key_stages, key_head = jax.random.split(key)
     innermost = _sizes(shape, len(maps))[-1]._replace(channels=maps[-1])
-    return _Start(shape, innermost.n_features, generator(key_stages), key_head)
+    return shape, innermost.n_features, generator(key_stages), key_head
 
 
 class ConvolutionalEncoder(eqx.Module):

@@ -1,5 +1,6 @@
 """Dense networks."""
 
+import itertools
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -37,13 +38,11 @@ ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[..., np.ndarray]
 
 
 def require_activation(name: str) -> None:
-    """One of the names above."""
     if name not in ACTIVATIONS:
         raise SettingsError(f"activation must be one of {', '.join(ACTIVATIONS)}, not {name!r}")
 
 
 def generator(key: OneKey) -> np.random.Generator:
-    """NumPy's random numbers, from a key."""
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
@@ -63,8 +62,8 @@ def dense_layer(
 ) -> DenseLayer:
     """A layer with the initial weights that go with an activation, or with zeros."""
     weight = np.zeros((n_out, n_in)) if zero else ACTIVATIONS[activation][1](rng, n_out, n_in)
-    single = lambda a: jnp.asarray(a.astype(np.float32))  # noqa: E731
-    return DenseLayer(single(weight), single(np.zeros(n_out)))
+    bias = np.zeros(n_out, np.float32)
+    return DenseLayer(jnp.asarray(weight.astype(np.float32)), jnp.asarray(bias))
 
 
 class Dense(eqx.Module):
@@ -105,17 +104,11 @@ class Dense(eqx.Module):
         key: OneKey,
     ) -> None:
         require_activation(activation)
-        widths = [n_in, *[n_hidden] * n_layers, n_out]
-        rng = generator(key)
-        layers = [
-            dense_layer(rng, a, b, activation)
-            for a, b in zip(widths[:-2], widths[1:-1], strict=True)
-        ]
+        rng, widths = generator(key), [n_in, *[n_hidden] * n_layers]
+        layers = [dense_layer(rng, a, b, activation) for a, b in itertools.pairwise(widths)]
         # The last layer has no activation behind it: Glorot's variance.
-        layers.append(dense_layer(rng, widths[-2], n_out, "tanh", zero=zero_last))
-        self.layers = tuple(layers)
-        self.activation = activation
-        self.residual = residual
+        layers.append(dense_layer(rng, widths[-1], n_out, "tanh", zero=zero_last))
+        self.layers, self.activation, self.residual = tuple(layers), activation, residual
 
     def __call__(self, a: Float[Array, "... n_in"]) -> Float[Array, "... n_out"]:
         function = ACTIVATIONS[self.activation][0]

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from miwae._arrays import require_at_least
 from miwae._numerics import features_first
-from miwae._shapes import Eta, Kappa, Latents, OneKey
+from miwae._shapes import Eta, Floats, Kappa, Latents, OneKey
 from miwae.model.networks._dense import Dense, DenseLayer, dense_layer, generator
 
 
@@ -32,7 +32,6 @@ class GRU(eqx.Module):
         self.state = dense_layer(rng, n_hidden, 3 * n_hidden, "tanh")
 
     def start(self, n_rows: int) -> Float[Array, "H B"]:
-        """The state before the first step."""
         return jnp.zeros((self.state.weight.shape[1], n_rows))
 
     def step(self, h: Float[Array, "H B"], entering: Float[Array, "H3 B"]) -> Float[Array, "H B"]:
@@ -46,13 +45,10 @@ class GRU(eqx.Module):
     def __call__(
         self, a: Float[Array, "T B I"], *, reverse: bool = False
     ) -> Float[Array, "T B H"]:
-        """The states after each step, from zero."""
         # Products with the inputs do not depend on the state: one for all steps.
         entering = jnp.moveaxis(self.inputs(features_first(a)), 0, 1)
 
-        def step(
-            h: Float[Array, "H B"], own: Float[Array, "H3 B"]
-        ) -> tuple[Float[Array, "H B"], Float[Array, "H B"]]:
+        def step(h: Floats, own: Floats) -> tuple[Floats, Floats]:
             h = self.step(h, own)
             return h, h
 
@@ -161,9 +157,7 @@ class RecurrentDecoder(eqx.Module):
         weight = self.gru.inputs.weight
         of_sample = DenseLayer(weight[:, :-1], self.gru.inputs.bias)(features_first(flat))
 
-        def step(
-            h: Float[Array, "H N"], place: Float[Array, ""]
-        ) -> tuple[Float[Array, "H N"], Float[Array, "O N"]]:
+        def step(h: Floats, place: Floats) -> tuple[Floats, Floats]:
             h = self.gru.step(h, of_sample + place * weight[:, -1:])
             return h, self.head(h)
 

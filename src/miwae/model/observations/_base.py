@@ -95,10 +95,9 @@ class AbstractObservation(eqx.Module):
 
 
 class AbstractNumbers(AbstractObservation):
-    """Numbers, whose statistics are the values themselves."""
+    """Numbers, all of them possible, whose statistics are the values themselves."""
 
     def supports(self, x: Rows) -> Seen:
-        """All real numbers, unless a subclass says otherwise."""
         return jnp.isfinite(x)
 
     def to_input(self, x: Rows) -> Rows:
@@ -109,9 +108,7 @@ class AbstractNumbers(AbstractObservation):
     def n_inputs(self) -> int:
         return self.n_features
 
-    @property
-    def n_statistics(self) -> int:
-        return self.n_features
+    n_statistics = n_inputs
 
     def embed(self, x: Rows, observed: Seen) -> Embedded:
         return self.to_input(x), observed

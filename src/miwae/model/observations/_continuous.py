@@ -17,14 +17,9 @@ from miwae.model.observations._base import AbstractFactorized, AbstractNumbers, 
 from miwae.model.observations._shapes import EtaFirst, Measured, PerInput
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
-# 0.01" (the paper, section 4.2): on standardised data z explains at most 99 % of the
-# variance.
+# 0.01" (the paper, section 4.2): z explains at most 99 % of the variance of standardised data.
 NOISE_SCALE_FLOOR = 0.1
-
-# A first guess of the tails, when the linear core hands over: near a normal, free to become
-# heavier.
-INITIAL_DF = 10.0
-
+INITIAL_DF = 10.0  # of the linear start: near a normal, free to become heavier
 
 # One for all features, or one for each: not trained, but saved with a model.
 Floor: TypeAlias = float | Float[Array, " D"]
@@ -54,12 +49,13 @@ class AbstractNormal(AbstractFactorized):
     """Features that are normal on the scale of the model; parameters: locations, raw scales."""
 
     scale_floor: eqx.AbstractVar[Floor]
+    family: ClassVar[type[dist.Distribution]] = dist.Normal
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 0.0
 
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         loc, raw = jnp.split(eta, 2)
-        return dist.Normal(loc, scaled(raw, self.scale_floor))
+        return self.family(loc, scaled(raw, self.scale_floor))
 
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Exact: a linear-Gaussian model is of this family."""
@@ -98,7 +94,7 @@ class StudentT(AbstractFactorized):
         return _linear_location(matched, self.scale_floor, softplus_inverse(tail))
 
 
-class Positive(AbstractFactorized):
+class Positive(AbstractNormal):
     """Independent log-normal features, for positive numbers; parameters as for `Normal`, of log x.
 
     Divide each feature by its geometric mean, or a power of ten near it, beforehand: networks see
@@ -107,7 +103,7 @@ class Positive(AbstractFactorized):
 
     n_features: int = eqx.field(static=True)
     scale_floor: float = eqx.field(static=True, default=NOISE_SCALE_FLOOR)
-    blocks: ClassVar[int] = 2
+    family: ClassVar[type[dist.Distribution]] = dist.LogNormal
     interior: ClassVar[float] = 1.0
 
     def supports(self, x: Rows) -> Seen:
@@ -115,14 +111,6 @@ class Positive(AbstractFactorized):
 
     def to_input(self, x: Rows) -> Rows:
         return jnp.log(x)
-
-    def distribution(self, eta: EtaFirst) -> dist.Distribution:
-        loc, raw = jnp.split(eta, 2)
-        return dist.LogNormal(loc, scaled(raw, self.scale_floor))
-
-    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
-        """Exact: log x is linear-Gaussian."""
-        return _linear_location(noise, self.scale_floor)
 
 
 class Stretch(NamedTuple):
@@ -140,8 +128,7 @@ class Stretch(NamedTuple):
     highest: float
 
 
-# Beyond, exponentials are no numbers of float32; no standardised value is as large.
-LARGEST_EXPONENT = 60.0
+LARGEST_EXPONENT = 60.0  # of float32, nearly; no standardised value is as large
 
 
 class StretchedNormal(AbstractNormal):

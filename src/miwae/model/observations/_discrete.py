@@ -2,8 +2,9 @@
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,18 +20,14 @@ from miwae.model._distributions import PointMasses
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
-# Marginal frequencies closer to 0 or 1 than this would give the linear start infinite slopes.
-RARE = 0.02
-
-# The rate of a count is exp(eta); beyond these limits a float and its gradient overflow.
-LOG_RATE_LIMIT = 20.0
+RARE = 0.02  # frequencies much closer to 0 or 1 would give the linear start infinite slopes
+LOG_RATE_LIMIT = 20.0  # far beyond, the rate of a count, exp(eta), and its gradient overflow
+IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
 # Probability that a number with few values is drawn from its marginal distribution, whatever z is.
 # The logits are linear in z at first: without this, one cell of an unusual row could cost as much
 # as a thousand others.
 SLIP = 1e-3
-
-IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
 
 def logit_slope(p: Floats) -> Floats:
@@ -133,18 +130,13 @@ class Points(AbstractFactorized):
         """C, the largest number of values of a feature."""
         return self.values.shape[0]
 
-    def supports(self, x: Rows) -> Seen:
-        """All real numbers: those between the values count as the nearest."""
-        return jnp.isfinite(x)
-
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         values = jax.lax.stop_gradient(self.values)[:, :, None, None]
         shares = jax.lax.stop_gradient(self.shares)[:, :, None, None]
         logits = eta.reshape(self.blocks, self.n_features, *eta.shape[1:])
         own = jax.nn.log_softmax(jnp.where(shares > 0, logits, IMPOSSIBLE), axis=0)
-        others = jnp.where(
-            shares > 0, jnp.log(SLIP * jnp.where(shares > 0, shares, 1.0)), IMPOSSIBLE
-        )
+        log_slip = jnp.log(SLIP * jnp.where(shares > 0, shares, 1.0))
+        others = jnp.where(shares > 0, log_slip, IMPOSSIBLE)
         return PointMasses(jnp.logaddexp(own + math.log1p(-SLIP), others), values)
 
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
@@ -176,14 +168,11 @@ class AbstractCoded(AbstractObservation):
     """
 
     sizes: eqx.AbstractVar[tuple[int, ...]]
+    is_hot: eqx.AbstractClassVar[Callable[[Array, Array], Array]]  # indicator c of a code
 
     @abc.abstractmethod
     def log_probabilities(self, eta: EtaFirst) -> Float[Array, "C D K B"]:
         """Log-probability of each code."""
-
-    @abc.abstractmethod
-    def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
-        """The inputs and statistics of codes, laid out in blocks of D."""
 
     @property
     @abc.abstractmethod
@@ -198,13 +187,7 @@ class AbstractCoded(AbstractObservation):
     def n_parameters(self) -> int:
         return self.n_indicators * self.n_features
 
-    @property
-    def n_inputs(self) -> int:
-        return self.n_indicators * self.n_features
-
-    @property
-    def n_statistics(self) -> int:
-        return self.n_indicators * self.n_features
+    n_inputs = n_statistics = n_parameters
 
     @property
     def most(self) -> int:
@@ -219,8 +202,10 @@ class AbstractCoded(AbstractObservation):
         return (x >= 0) & (x < jnp.array(self.sizes)[None, :]) & (x == jnp.round(x))
 
     def embed(self, x: Rows, observed: Seen) -> Embedded:
-        inputs = self.indicators(x)
-        return inputs, jnp.tile(observed, (1, inputs.shape[-1] // x.shape[-1]))
+        """Indicators, laid out in blocks of D."""
+        codes = jnp.arange(self.n_indicators, dtype=x.dtype)[None, :, None]
+        hot = self.is_hot(x[:, None, :], codes)
+        return hot.reshape(len(x), -1).astype(x.dtype), jnp.tile(observed, (1, self.n_indicators))
 
     def statistics(self, x: Rows, observed: Seen) -> Measured:
         return self.embed(x, observed)
@@ -251,14 +236,11 @@ class Categorical(AbstractCoded):
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
+    is_hot: ClassVar[Any] = operator.eq
 
     @property
     def n_indicators(self) -> int:
         return self.most
-
-    def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
-        hot = codes[:, None, :] == jnp.arange(self.most, dtype=codes.dtype)[None, :, None]
-        return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
 
     def log_probabilities(self, eta: EtaFirst) -> Float[Array, "C D K B"]:
         logits = eta.reshape(self.most, self.n_features, *eta.shape[1:])
@@ -288,14 +270,11 @@ class Ordinal(AbstractCoded):
     """
 
     sizes: tuple[int, ...] = eqx.field(static=True, converter=_checked_sizes)
+    is_hot: ClassVar[Any] = operator.gt
 
     @property
     def n_indicators(self) -> int:
         return self.most - 1
-
-    def indicators(self, codes: Rows) -> Float[Array, "B CD"]:
-        hot = codes[:, None, :] > jnp.arange(self.most - 1, dtype=codes.dtype)[None, :, None]
-        return hot.reshape(codes.shape[0], -1).astype(codes.dtype)
 
     def thresholds(self, eta: EtaFirst) -> Float[Array, "C1 D K B"]:
         """The increasing `t_0, ..., t_{C-2}`."""

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -26,9 +26,8 @@ class Part(eqx.Module):
 _Given: TypeAlias = tuple[AbstractObservation, Array, Array, Array]
 
 
-def _joined(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    values, seen = zip(*pairs, strict=True)
-    return jnp.concatenate(values, -1), jnp.concatenate(seen, -1)
+def _total(of: str) -> Any:
+    return property(lambda self: sum(self._widths(of)))
 
 
 class Heterogeneous(AbstractObservation):
@@ -57,31 +56,18 @@ class Heterogeneous(AbstractObservation):
                     f"features, but was given the columns {part.columns}"
                 )
 
+    n_features = _total("n_features")
+    n_parameters = _total("n_parameters")
+    n_inputs = _total("n_inputs")
+    n_statistics = _total("n_statistics")
+
     def _widths(self, of: str) -> list[int]:
-        """One of the numbers below, of each part."""
         return [getattr(part.observation, of) for part in self.parts]
-
-    @property
-    def n_features(self) -> int:
-        return sum(self._widths("n_features"))
-
-    @property
-    def n_parameters(self) -> int:
-        return sum(self._widths("n_parameters"))
-
-    @property
-    def n_inputs(self) -> int:
-        return sum(self._widths("n_inputs"))
-
-    @property
-    def n_statistics(self) -> int:
-        return sum(self._widths("n_statistics"))
 
     def _split(self, a: Array, of: str) -> list[Array]:
         return jnp.split(a, list(itertools.accumulate(self._widths(of)))[:-1], axis=-1)
 
     def _given(self, eta: Eta, x: Rows, observed: Seen) -> Iterator[_Given]:
-        """Each part with its parameters and its columns."""
         for part, own in zip(self.parts, self._split(eta, "n_parameters"), strict=True):
             columns = part.columns
             yield part.observation, own, x[:, columns], observed[:, columns]
@@ -95,13 +81,16 @@ class Heterogeneous(AbstractObservation):
     def supports(self, x: Rows) -> Seen:
         return self._in_order([p.observation.supports(x[:, p.columns]) for p in self.parts])
 
+    def _joined(self, view: str, x: Rows, observed: Seen) -> tuple[Array, Array]:
+        parts = [(getattr(part.observation, view), part.columns) for part in self.parts]
+        values, seen = zip(*(own(x[:, at], observed[:, at]) for own, at in parts), strict=True)
+        return jnp.concatenate(values, -1), jnp.concatenate(seen, -1)
+
     def embed(self, x: Rows, observed: Seen) -> Embedded:
-        parts = [(p.observation, p.columns) for p in self.parts]
-        return _joined([own.embed(x[:, at], observed[:, at]) for own, at in parts])
+        return self._joined("embed", x, observed)
 
     def statistics(self, x: Rows, observed: Seen) -> Measured:
-        parts = [(p.observation, p.columns) for p in self.parts]
-        return _joined([own.statistics(x[:, at], observed[:, at]) for own, at in parts])
+        return self._joined("statistics", x, observed)
 
     def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:
         terms = [own.log_prob(*given) for own, *given in self._given(eta, x, observed)]
@@ -113,11 +102,8 @@ class Heterogeneous(AbstractObservation):
 
     def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         keys = jax.random.split(key, len(self.parts))
-        etas = self._split(eta, "n_parameters")
-        draws = [
-            part.observation.sample(own, x[:, part.columns], observed[:, part.columns], k)
-            for part, own, k in zip(self.parts, etas, keys, strict=True)
-        ]
+        given = zip(self._given(eta, x, observed), keys, strict=True)
+        draws = [own.sample(eta, x, seen, key) for (own, eta, x, seen), key in given]
         return self._in_order(draws)
 
     def point(self, mean: Statistics) -> Rows:
