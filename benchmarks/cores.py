@@ -1,26 +1,18 @@
 """What each mechanism that uses a second core, or saves compilation, is worth.
 
-    python benchmarks/cores.py              everything, written to benchmarks/results/cores.json
-    python benchmarks/cores.py steps        one part: steps, devices or tables
+    python benchmarks/cores.py              written to benchmarks/results/cores.json
+
+Fit and transform in new processes, compilation included. Each run replaces one mechanism, before
+anything else is imported, by the plain way to do the same: `side_by_side` (two models at a time)
+by one model after the other, `meanwhile` (compile beside other work) by compiling first,
+`one_thread_each` (linear algebra of NumPy on one thread) by nothing, `hasty` (less optimised
+programs for short runs) by the usual effort.
 
 Each mechanism has a ratio: the time without it divided by the time with it; above 1, it helps.
 Contestants take turns, and ratios are of the medians over the rounds: other users of the machine
-slow all of them down alike.
-
-- steps: a training step with `shards=1` and with `shards=2`, in one process.
-- devices: a training step on one device and on two (`devices=2`; the cores of the CPU count as
-  devices), in processes of their own.
-- tables: fit and transform in new processes, compilation included. Each run replaces one
-  mechanism, before anything else is imported, by the plain way to do the same:
-  `side_by_side` (two models at a time) by one model after the other, `meanwhile` (compile beside
-  other work) by compiling first, `one_thread_each` (linear algebra of NumPy on one thread) by
-  nothing, `hasty` (less optimised programs for short runs) by the usual effort.
-
-None of these was deleted, because each has a user: `shards` is the default of `TrainingSettings`
-and what `devices` distributes, `devices` is for several GPUs, tables use the other four. What was
-deleted is the argument `compilations` of `training.fit`, which took the warm-up of imputation
-through four signatures: whoever fits a table now runs it with `meanwhile`. A mechanism whose ratio
-stays at 1 on a quiet machine should be deleted next.
+slow all of them down alike. A mechanism whose ratio stays at 1 should be deleted. Two were: cutting
+a batch into two shards, so that XLA uses two cores within a step (1.04 with 11 columns, 0.98 with
+30), and spreading shards over two devices (0.96).
 """
 
 import contextlib
@@ -40,8 +32,6 @@ RESULTS = Path(__file__).parent / "results" / "cores.json"
 TABLES = {"150 x 4": (150, 4)}
 TABLE_ROUNDS = 5
 
-STEP_ROUNDS, N_STEPS = 15, 100
-
 
 def table(n_rows, n_columns):
     """Nonlinear columns of two factors, 30 % of the cells missing."""
@@ -50,71 +40,6 @@ def table(n_rows, n_columns):
     x += 0.3 * rng.normal(size=x.shape)
     x[rng.random(x.shape) < 0.3] = np.nan
     return x
-
-
-# ---------------------------------------------------------------- one training step
-
-
-def training(n_columns, **settings):
-    """A function that takes steps of a training run."""
-    import jax
-    import jax.numpy as jnp
-
-    from miwae.model._build import dense_autoencoder
-    from miwae.model.observations import StudentT
-    from miwae.training import TrainingSettings, initial_state
-    from miwae.training._steps import advance
-
-    x = table(4_000, n_columns)
-    x[:, 0] = np.nan_to_num(x[:, 0])  # every row has an observed cell
-    chosen = TrainingSettings(max_steps=10**6, **settings)
-    autoencoder = dense_autoencoder(StudentT(n_columns), key=jax.random.key(0))
-    state = initial_state(autoencoder, chosen, jax.random.key(1), len(x))
-    data = (jnp.asarray(np.nan_to_num(x), dtype=jnp.float32), jnp.asarray(~np.isnan(x)))
-
-    def run(n_steps):
-        jax.block_until_ready(advance(state, *data, chosen, jnp.asarray(n_steps)).bound)
-
-    return run
-
-
-def milliseconds(contestants):
-    """The median time of a step of each, measured in turn."""
-    times = {name: [] for name in contestants}
-    for run in contestants.values():
-        run(N_STEPS)  # compilation
-    for _ in range(STEP_ROUNDS):
-        for name, run in contestants.items():
-            start = time.perf_counter()
-            run(N_STEPS)
-            times[name].append((time.perf_counter() - start) / N_STEPS * 1e3)
-    return {name: float(np.median(values)) for name, values in times.items()}
-
-
-def steps():
-    """A step in one and in two shards, in one process."""
-    out = {}
-    for n_columns in (11, 30):
-        names = {f"shards={n}": training(n_columns, shards=n) for n in (1, 2)}
-        found = milliseconds(names)
-        ratio = found["shards=1"] / found["shards=2"]
-        out[f"{n_columns} columns"] = {"ms_per_step": found, "shards": round(ratio, 2)}
-    return out
-
-
-def child_devices(_):
-    """A step in two shards on one and on two devices."""
-    return milliseconds({f"devices={n}": training(30, shards=2, devices=n) for n in (1, 2)})
-
-
-def devices():
-    """The same, in a process in which the cores of the CPU count as devices."""
-    found = in_new_process("devices", XLA_FLAGS="--xla_force_host_platform_device_count=2")
-    ratio = found["devices=1"] / found["devices=2"]
-    return {"30 columns": {"ms_per_step": found, "devices": round(ratio, 2)}}
-
-
-# ---------------------------------------------------------------- a table in a new process
 
 
 def without_side_by_side():
@@ -185,8 +110,8 @@ def tables():
     return out
 
 
-CHILDREN = {"devices": child_devices, "table": child_table}
-PARTS = {"steps": steps, "devices": devices, "tables": tables}
+CHILDREN = {"table": child_table}
+PARTS = {"tables": tables}
 
 
 def in_new_process(child, argument="", **environment):

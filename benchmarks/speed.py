@@ -62,7 +62,8 @@ class Ours:
         self.data = (jnp.asarray(x), jnp.asarray(observed))
 
     def run(self, n_steps):
-        new = advance(self.state, *self.data, self.settings, jnp.asarray(n_steps))
+        numbers = (jnp.asarray(len(self.data[0])), self.settings, jnp.asarray(n_steps))
+        new = advance(self.state, *self.data, *numbers)
         self.state = jax.block_until_ready(new.state)
 
 

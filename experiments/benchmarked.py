@@ -59,8 +59,8 @@ METHODS = ("mean of the column", *SETTINGS, "our default")
 def completed(setting, x, seed):
     """Train and impute."""
     sizes = {"n_latent": setting.n_latent, "n_hidden": setting.n_hidden}
-    autoencoder, key = train_as_published(x, setting.n_steps, seed, sizes=sizes, shards=1)
-    limits = SamplingSettings(n_samples=setting.n_imputation_samples, tolerance=None, smooth=False)
+    autoencoder, key = train_as_published(x, setting.n_steps, seed, sizes=sizes)
+    limits = SamplingSettings(n_samples=setting.n_imputation_samples, tolerance=None, adapt=False)
     if setting.mean:
         return impute_single(autoencoder, x, key=key, settings=limits).x
     return impute_multiple(autoencoder, x, n_imputations=1, key=key, settings=limits).x[0]

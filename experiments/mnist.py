@@ -149,7 +149,6 @@ def model(name, size, seed):
         batch_size=size.batch_size,
         evaluate_every=size.n_train // size.batch_size,
         clip=1e9,
-        shards=1,
     )
 
 

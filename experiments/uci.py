@@ -77,8 +77,8 @@ def train_as_published(x, max_steps, seed, *, sizes=None, **changes):
     settings = TrainingSettings(estimator="standard", max_steps=max_steps, clip=1e9, **changes)
     state = initial_state(autoencoder, settings, key_state, int(rows.sum()))
     data = (jnp.asarray(np.nan_to_num(x[rows]), dtype=jnp.float32), jnp.asarray(observed[rows]))
-    n_steps = jnp.asarray(np.int32(max_steps))
-    return advance(state, *data, settings, n_steps).state.autoencoder, key_impute
+    n_rows, n_steps = jnp.asarray(np.int32(rows.sum())), jnp.asarray(np.int32(max_steps))
+    return advance(state, *data, n_rows, settings, n_steps).state.autoencoder, key_impute
 
 
 def as_published(objective, n_samples, max_steps, x, _, seed):

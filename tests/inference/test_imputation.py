@@ -117,6 +117,9 @@ def test_after_the_deadline_each_row_gets_one_block():
 NARROW = oracle.wide_autoencoder(MODEL, shift=0.0, widen=0.3)
 
 
+BESIDE = oracle.wide_autoencoder(MODEL, shift=0.7, widen=0.4)
+
+
 def test_rows_with_poor_proposals_get_better_ones():
     settings = [
         SamplingSettings(n_samples=4_800, tolerance=None, adapt=adapt) for adapt in (False, True)
@@ -124,7 +127,7 @@ def test_rows_with_poor_proposals_get_better_ones():
     errors = {False: [], True: []}
     for seed in range(5):
         key = jax.random.key(seed)
-        plain, better = (impute_single(NARROW, INCOMPLETE, key=key, settings=s) for s in settings)
+        plain, better = (impute_single(BESIDE, INCOMPLETE, key=key, settings=s) for s in settings)
         bad = plain.report.pareto_k > 0.7
         assert bad.sum() > 10
         assert not plain.report.smoothed.any()

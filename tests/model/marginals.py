@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from cases import N_FEATURES, N_ROWS, OBSERVATIONS, POINTS, possible_rows
+from cases import CODED, N_FEATURES, N_ROWS, OBSERVATIONS, POINTS, possible_rows
 from miwae.model.observations import (
     AbstractObservation,
     Bernoulli,
@@ -16,6 +16,7 @@ from miwae.model.observations import (
     Count,
     Heterogeneous,
     LowRankNormal,
+    MixedColumns,
     Normal,
     Ordinal,
     Points,
@@ -103,6 +104,8 @@ def marginals(observation: AbstractObservation, eta: np.ndarray) -> list:
                 coded(np.diff(np.concatenate([[0.0], cumulative[: size - 1, j], [1.0]])))
                 for j, size in enumerate(observation.sizes)
             ]
+        case MixedColumns():
+            return _marginals_of_columns(observation, eta)
         case Heterogeneous():
             cells: list = [None] * d
             for part in observation.parts:
@@ -113,6 +116,25 @@ def marginals(observation: AbstractObservation, eta: np.ndarray) -> list:
                     cells[column] = cell
             return cells
     raise NotImplementedError(type(observation).__name__)
+
+
+def _marginals_of_columns(observation: MixedColumns, eta: np.ndarray) -> list:
+    """Numbers, coded columns, or counts: those in `cases.py` have one of the three."""
+    n_numbers, _, n_levels, n_counts = observation.sizes
+    if n_counts:
+        return marginals(Count(n_counts), eta)
+    if n_levels:
+        logits = np.split(eta.astype(np.float64), np.cumsum([len(c.values) for c in CODED])[:-1])
+        tables = [
+            0.999 * special.softmax(own) + 0.001 * np.array(column.shares)
+            for own, column in zip(logits, CODED, strict=True)
+        ]
+        pairs = zip(CODED, tables, strict=True)
+        return [stats.rv_discrete(values=(tuple(c.values), table)) for c, table in pairs]
+    student = marginals(StudentT(n_numbers), eta)
+    normal = marginals(Normal(n_numbers), eta[: 2 * n_numbers])
+    is_normal = np.asarray(observation.stretched)
+    return [b if own else a for a, b, own in zip(student, normal, is_normal, strict=True)]
 
 
 def log_density(cell, x):
@@ -127,7 +149,7 @@ def draws(name: str, observed: np.ndarray):
     """Many draws for one latent sample, as (N, D), with its parameters and the row."""
     observation = OBSERVATIONS[name]()
     eta, x = parameters(observation, seed=1)[:1, :1], possible_rows(name, 1)
-    if name == "student_t":
+    if name in ("student_t", "columns_of_numbers"):
         eta[..., -N_FEATURES:] = 6.0  # about 8 degrees of freedom: the mean has a standard error
     wide = jnp.tile(jnp.asarray(eta), (N_DRAWS, 1, 1))
     drawn = sample_of(

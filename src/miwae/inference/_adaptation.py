@@ -33,7 +33,7 @@ def adapted(
     the samples stands for that of the proposal.
     """
     better, _ = smoothed(log_w, n_samples)
-    w = normalised(better).astype(np.float64)
+    w = np.asarray(normalised(better), dtype=np.float64)
     mean, covariance = _moments(w, z)
     counted = np.isfinite(log_w) / np.maximum(np.isfinite(log_w).sum(axis=0), 1)
     of_proposal = _moments(counted, z)[1]

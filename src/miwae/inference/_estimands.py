@@ -111,7 +111,7 @@ def _resampled(
     draws = [np.random.Generator(np.random.Philox(key=own.astype(np.uint64))) for own in key]
     level = np.stack([own.random(n_imputations) for own in draws], axis=1)
     index = resample(level, log_w)
-    return np.moveaxis(values[index, np.arange(len(key))[None]], 0, 1)
+    return np.moveaxis(np.asarray(values)[index, np.arange(len(key))[None]], 0, 1)
 
 
 def _quantiles(

@@ -8,14 +8,14 @@ NumPy would add in another order, so callers who need that give two.
 """
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-LogWeights = Float[np.ndarray, "K B"]
-Values = Float[np.ndarray, "K B V"]
-PerRow = Float[np.ndarray, " B"]
+LogWeights: TypeAlias = Float[np.ndarray, "K B"] | Float[Array, "K B"]
+Values: TypeAlias = Float[np.ndarray, "K B V"] | Float[Array, "K B V"]
+PerRow: TypeAlias = Float[np.ndarray, " B"]
 
 
 def normalised(log_w: LogWeights) -> LogWeights:

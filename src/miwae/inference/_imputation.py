@@ -211,7 +211,7 @@ def impute_multiple(
         limits = {"callback": callback, "deadline": deadline}
         sampled = sample_rows(autoencoder, part, part_seen, own, settings, estimand, **limits)
         report = sampled.report
-        drawn = np.moveaxis(sampled.summary, 1, 0)
+        drawn = np.moveaxis(np.asarray(sampled.summary), 1, 0)
         copies[:, needed] = np.where(part_seen[None], part[None], drawn)
     return MultipleImputation(copies, _spread_report(needed, report))
 
@@ -265,5 +265,5 @@ def quantiles(
     estimand = row_quantiles(autoencoder.generative.observation, tuple(levels))
     limits = {"callback": callback, "deadline": deadline}
     sampled = sample_rows(autoencoder, values, seen, keys, settings, estimand, **limits)
-    cells = np.moveaxis(sampled.summary, 1, 0)
+    cells = np.moveaxis(np.asarray(sampled.summary), 1, 0)
     return Quantiles(np.where(seen[None], values[None], cells), sampled.report)

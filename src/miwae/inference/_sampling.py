@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ from miwae.inference._importance import (
     standard_error,
     weighted_sum,
 )
-from miwae.inference._lanes import BLOCK, Found, Lanes, Samples, draw_lanes, lane_counts
+from miwae.inference._lanes import BLOCK, Found, Lanes, draw_lanes, lane_counts
 from miwae.model import Autoencoder
 
 UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
@@ -124,8 +124,9 @@ class _Drawn(NamedTuple):
         return _Drawn(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
 
 
-def _key_words(words: KeyWords) -> jax.Array:
-    return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+def _lanes(x: Table, observed: TableSeen, held_out: TableSeen, key: KeyWords, *more: Any) -> Lanes:
+    own = jax.random.wrap_key_data(jnp.asarray(key), impl="threefry2x32")
+    return jax.tree.map(jnp.asarray, Lanes(x, observed, held_out, own, *more))  # pyright: ignore
 
 
 def _blocks(
@@ -145,9 +146,9 @@ def _blocks(
         x, observed, held_out, key, found = rows.chosen(padded)
         blocks = np.resize(block[start : start + size], size)
         counted = np.clip(count - blocks * BLOCK, 0, BLOCK).astype(np.int32)
-        lanes = Lanes(x, observed, held_out, _key_words(key), found, blocks, counted)
+        lanes = _lanes(x, observed, held_out, key, found, blocks, counted)
         samples = program(lanes, jnp.asarray(np.int32(n_lanes)))
-        parts.append(Samples(*(np.asarray(a)[:n_lanes] for a in samples)))
+        parts.append([np.asarray(a)[:n_lanes] for a in samples])
     joined = (np.concatenate(own) for own in zip(*parts, strict=True))
     by_row = (a.reshape(len(rows.x), per_row * BLOCK, *a.shape[2:]) for a in joined)
     return _Drawn(*(np.ascontiguousarray(np.moveaxis(a, 0, 1)) for a in by_row))
@@ -163,7 +164,7 @@ def compile_sampling(autoencoder: Autoencoder) -> None:
     _, size = lane_counts(autoencoder, estimand.n_values)
     rows = _nothing(autoencoder, size)
     zeros = np.zeros(size, dtype=np.int32)
-    lanes = Lanes(*rows[:3], _key_words(rows.key), rows.found, zeros, zeros)
+    lanes = _lanes(*rows, zeros, zeros)
     with COMPILING["sampling"]:
         draw_lanes(autoencoder, estimand, lanes, jnp.asarray(np.int32(0)))
 

@@ -58,7 +58,7 @@ def seed_key(settings: TableSettings) -> Key[Array, ""]:
 
 
 def fit_ensemble(
-    observation: MixedColumns,
+    observation: AbstractObservation,
     x: Rows,
     observed: Seen,
     table_settings: TableSettings,
@@ -124,7 +124,7 @@ def _checked(check: Callable[[], None], callback: TrainingCallback | None) -> Tr
 
 
 def fit_model(
-    observation: MixedColumns,
+    observation: AbstractObservation,
     x: Rows,
     observed: Seen,
     *,
@@ -180,7 +180,7 @@ def _core_rows(observed: Seen, key: Key[Array, ""]) -> np.ndarray:
 
 
 def _assembled(
-    observation: MixedColumns,
+    observation: AbstractObservation,
     core: FactorAnalysis,
     table_settings: TableSettings,
     key: Key[Array, ""],
@@ -190,7 +190,7 @@ def _assembled(
 
 
 def compile_imputation(
-    observation: MixedColumns,
+    observation: AbstractObservation,
     x: Rows,
     observed: Seen,
     *,
@@ -207,7 +207,7 @@ def compile_imputation(
 
 
 def empty_model(
-    observation: MixedColumns, table_settings: TableSettings, settings: TrainingSettings
+    observation: AbstractObservation, table_settings: TableSettings, settings: TrainingSettings
 ) -> tuple[Autoencoder, TrainingState]:
     """A model of the right structure, to load another one's arrays into."""
     autoencoder = _empty_autoencoder(observation, table_settings)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from miwae.columns import Schema
 from miwae.columns.kinds import Family
-from miwae.model import Coded, FactorAnalysis, MixedColumns, Stretch
+from miwae.model import AbstractObservation, Coded, FactorAnalysis, MixedColumns, Stretch
 
 # The floor under the scale of a column is a share of its noise in the linear core, within limits.
 FLOOR_SHARE = 0.2
@@ -91,12 +91,14 @@ def _coded(family: Family) -> Coded:
     return Coded(sort, range(family.size), [1 / family.size] * family.size)
 
 
-def with_floors(observation: MixedColumns, core: FactorAnalysis) -> MixedColumns:
+def with_floors(observation: AbstractObservation, core: FactorAnalysis) -> AbstractObservation:
     """Floors under the scales: a share of what the linear core leaves unexplained in a column.
 
     The paper's floor of 0.1 is too high for columns that follow from the others, and hides it; for
     columns with repeated values a lower one lets the model spend itself on them.
     """
-    noise = np.asarray(core.noise)[: observation.sizes[0]]
-    floors = np.clip(FLOOR_SHARE * np.sqrt(noise), LOWEST_FLOOR, HIGHEST_FLOOR)
-    return eqx.tree_at(lambda o: o.floor, observation, jnp.asarray(floors.astype(np.float32)))
+    floors = np.clip(FLOOR_SHARE * np.sqrt(core.noise), LOWEST_FLOOR, HIGHEST_FLOOR)
+    of_columns = isinstance(observation, MixedColumns)
+    where = (lambda o: o.floor) if of_columns else (lambda o: o.scale_floor)
+    own = jnp.asarray(floors[: len(where(observation))].astype(np.float32))
+    return eqx.tree_at(where, observation, own)

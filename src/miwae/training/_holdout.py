@@ -51,7 +51,7 @@ class Evaluation(NamedTuple):
         sampled = sample_rows(autoencoder, *arrays, settings, estimand, held_out=self.held_out)
         truth, counted = statistics_of(observation, self.x, self.held_out)
         squares = np.where(counted, sampled.mean[:, 1:] - np.where(counted, truth, 0.0), 0.0) ** 2
-        log_density = np.sum(sampled.summary) / self.held_out.sum()
+        log_density = np.sum(np.asarray(sampled.summary)) / self.held_out.sum()
         return HeldOutScore(float(log_density), float(squares.sum() / counted.sum()))
 
 

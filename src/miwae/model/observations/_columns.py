@@ -87,13 +87,14 @@ class Levels(eqx.Module):
             start += len(value)
             sort[j], last[j] = SORTS.index(own_sort), start - 1
         column, value, score, share, indicated = table
-        whole = (jnp.asarray(a) for a in (value, score, share))
         return cls(
-            jnp.asarray(column.astype(np.int32)),
-            *whole,
-            jnp.asarray(indicated > 0),
-            jnp.asarray(sort),
-            jnp.asarray(last),
+            column=jnp.asarray(column.astype(np.int32)),
+            value=jnp.asarray(value),
+            score=jnp.asarray(score),
+            share=jnp.asarray(share),
+            indicated=jnp.asarray(indicated > 0),
+            sort=jnp.asarray(sort),
+            last=jnp.asarray(last),
         )
 
     @property
