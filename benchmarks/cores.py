@@ -10,9 +10,9 @@ programs for short runs) by the usual effort.
 
 Each mechanism has a ratio: the time without it divided by the time with it; above 1, it helps.
 Contestants take turns, and ratios are of the medians over the rounds: other users of the machine
-slow all of them down alike. A mechanism whose ratio stays at 1 should be deleted. Two were: cutting
-a batch into two shards, so that XLA uses two cores within a step (1.04 with 11 columns, 0.98 with
-30), and spreading shards over two devices (0.96).
+slow all of them down alike. A mechanism whose ratio stays at 1 should be deleted. Two were:
+cutting a batch into two shards, so that XLA uses two cores within a step (1.04 with 11 columns,
+0.98 with 30), and spreading shards over two devices (0.96).
 """
 
 import contextlib

@@ -16,7 +16,13 @@ from jaxtyping import Array, Key
 from miwae._progress import Progressor
 from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
 from miwae.inference import compile_sampling
-from miwae.model import Autoencoder, FactorAnalysis, MixedColumns, linear_autoencoder, linear_core
+from miwae.model import (
+    AbstractObservation,
+    Autoencoder,
+    FactorAnalysis,
+    linear_autoencoder,
+    linear_core,
+)
 from miwae.tabular._ensemble import Rows, Seen
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
 from miwae.tabular._settings import TableSettings, remaining
@@ -214,7 +220,9 @@ def empty_model(
     return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
 
 
-def _empty_autoencoder(observation: MixedColumns, table_settings: TableSettings) -> Autoencoder:
+def _empty_autoencoder(
+    observation: AbstractObservation, table_settings: TableSettings
+) -> Autoencoder:
     n_inputs, n_latent = observation.n_inputs, table_settings.n_latent
     arrays = np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs)
     core = FactorAnalysis(*(jax.numpy.asarray(a, dtype=jax.numpy.float32) for a in arrays))
