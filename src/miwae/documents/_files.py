@@ -7,7 +7,6 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import BinaryIO
 
 from miwae._atomic import require_directory, write_atomically
 from miwae.documents._arrow import open_arrow
@@ -27,12 +26,8 @@ from miwae.documents._text import TextReading
 from miwae.errors import DataError, MiwaeError, SettingsError
 
 _FAMILIES: dict[str, Family] = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".txt": "text",
-    ".parquet": "arrow",
-    ".feather": "arrow",
-    ".arrow": "arrow",
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "text"),
+    **dict.fromkeys((".parquet", ".feather", ".arrow"), "arrow"),
     ".xlsx": "excel",
 }
 
@@ -68,11 +63,12 @@ def open_document(
         date_orders: "day-first" or "month-first" by name of a column of text, for dates such as
             01/02/2024 that do not show which it is.
     """
-    content = _content(path)
-    suffix = "" if path == "-" else _suffix(path)
+    content, suffix = _content(path), _suffix(path)
     try:
         content = _unpacked(content)
-        family, suffix = _recognised(suffix, content)
+        if suffix not in _FAMILIES:
+            suffix = next((s for magic, s in _MAGIC.items() if content.startswith(magic)), suffix)
+        family = _FAMILIES.get(suffix, "text")
         if family == "text":
             if delimiter is None and suffix == ".tsv":
                 delimiter = "\t"
@@ -100,13 +96,6 @@ def open_document(
         raise DataError(f"{place}: {error}{hint}") from error
 
 
-def _recognised(suffix: str, content: bytes) -> tuple[Family, str]:
-    """The family and the suffix of a format, by its suffix if that is known."""
-    if suffix not in _FAMILIES:
-        suffix = next((s for magic, s in _MAGIC.items() if content.startswith(magic)), suffix)
-    return _FAMILIES.get(suffix, "text"), suffix
-
-
 def _suffix(path: str) -> str:
     """The last suffix in lower case, without .gz."""
     name = os.path.basename(path).lower().removesuffix(".gz")
@@ -114,7 +103,6 @@ def _suffix(path: str) -> str:
 
 
 def _content(path: str) -> bytes:
-    """All bytes of a file, or of standard input."""
     try:
         if path == "-":
             return sys.stdin.buffer.read()
@@ -131,8 +119,7 @@ def _content(path: str) -> bytes:
 
 
 def _unpacked(content: bytes) -> bytes:
-    """Without gzip, which is known by its first bytes, whatever the file is called."""
-    if not content.startswith(_GZIP):
+    if not content.startswith(_GZIP):  # whatever the file is called
         return content
     try:
         return gzip.decompress(content)
@@ -176,7 +163,7 @@ def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
     own = reading.document.family
     family, suffix, new = _family_to_write(own, path), _suffix(path), cells or {}
     if family == own:
-        _put(path, reading.patched(new, suffix if suffix in _FAMILIES else ""))
+        _put(path, reading.patched(new, suffix))
     else:
         _put(path, _frame_bytes([reading.frame(new)], family, suffix))
 
@@ -207,10 +194,8 @@ def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None
 
 
 def _family_to_write(own: Family, path: str) -> Family:
-    """By the suffix; a path without one, such as /dev/stdout, gets text."""
+    """By the suffix; a path without one, such as /dev/stdout or -, gets text."""
     suffix = _suffix(path)
-    if path == "-":
-        return "text"
     if suffix in _FAMILIES:
         return _FAMILIES[suffix]
     if suffix in _NOT_WRITTEN:
@@ -248,23 +233,11 @@ def _text_bytes(frames: Iterable[Frame], dialect: Dialect, decimals: int | None)
 
 
 def _put(path: str, payload: bytes | memoryview) -> None:
-    if path == "-":
-        _to_standard_output(payload)
+    if path.lower().endswith(".gz"):
+        payload = gzip.compress(payload, mtime=0)  # the same table gives the same file at any time
+    if path != "-":
+        write_atomically(path, lambda file: file.write(payload))
         return
-    packed = path.lower().endswith(".gz")
-    write_atomically(path, lambda file: _written(file, payload, packed=packed))
-
-
-def _written(file: BinaryIO, payload: bytes | memoryview, *, packed: bool) -> None:
-    if not packed:
-        file.write(payload)
-        return
-    # Without a name and a time, the same table gives the same file.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as out:
-        out.write(payload)
-
-
-def _to_standard_output(payload: bytes | memoryview) -> None:
     try:
         sys.stdout.buffer.write(payload)
         sys.stdout.buffer.flush()
