@@ -44,17 +44,14 @@ class Column:
 
     @property
     def n_observed(self) -> int:
-        """Cells that have a value."""
         return int(len(self.missing) - np.count_nonzero(self.missing))
 
     @property
     def n_missing(self) -> int:
-        """Cells that have none."""
         return int(np.count_nonzero(self.missing))
 
     @property
     def observed_values(self) -> np.ndarray:
-        """The values of the observed cells, in the order of the rows."""
         return self.values[~self.missing]
 
 

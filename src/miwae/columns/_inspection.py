@@ -38,8 +38,6 @@ _SLASHED = re.compile(rf"\d{{1,2}}/\d{{1,2}}/\d{{4}}{_CLOCK}")
 
 @dataclass(frozen=True)
 class ColumnInspection:
-    """What a column is taken for, and how much of it is there."""
-
     name: str
     kind: str
     reason: str
@@ -56,8 +54,6 @@ class Pattern:
 
 
 class Hint(NamedTuple):
-    """Something about a column that looks wrong."""
-
     column: str
     text: str  # what it is, in a sentence or two
     # Of the command line that mends it, if the guess is right; "" if there is none.
@@ -66,8 +62,6 @@ class Hint(NamedTuple):
 
 @dataclass(frozen=True)
 class Inspection:
-    """A table at a glance."""
-
     n_rows: int
     columns: tuple[ColumnInspection, ...]
     patterns: tuple[Pattern, ...]  # the most frequent, and first among them
@@ -76,16 +70,13 @@ class Inspection:
 
     @property
     def n_missing(self) -> int:
-        """Missing cells in all."""
         return sum(column.n_missing for column in self.columns)
 
     @property
     def n_cells(self) -> int:
-        """Cells in all."""
         return self.n_rows * len(self.columns)
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON has it."""
         names = ("name", "kind", "reason", "missing", "distinct")
         return {
             "rows": self.n_rows,

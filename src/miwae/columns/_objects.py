@@ -67,7 +67,6 @@ def _of_uncertain_length(value: object) -> bool:
 
 
 def _sort_of_time(kinds: set[str | None]) -> Storage | None:
-    """The one sort of times that all cells are of."""
     return next((sort for sort in TIMES if kinds == {sort}), None)
 
 
@@ -177,7 +176,6 @@ def _instants(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
 
 
 def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
-    """Durations of the type of the first."""
     cls: Any = type(first)
     if cls is not datetime.timedelta:
         seconds = np.clip(seconds, -LONGEST, LONGEST)
@@ -188,7 +186,6 @@ def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
 
 
 def _clocks(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
-    """Times of day, in the zone of the first."""
     midnight = datetime.datetime.min
     spans = (datetime.timedelta(microseconds=t) for t in ticks_of_day(seconds, "us").tolist())
     return [(midnight + span).time().replace(tzinfo=first.tzinfo) for span in spans]

@@ -56,7 +56,6 @@ def number_column(
 
 
 def boolean_column(name: str, values: Mask, missing: Mask, marks: Marks, *, dtype: str) -> Column:
-    """A column of booleans."""
     missing = missing.copy()
     for kind, value in keys_of(marks):
         if kind == "boolean":
@@ -104,7 +103,6 @@ def coded_column(
 
 
 def other_column(name: str, missing: Mask, *, dtype: str) -> Column:
-    """A column that cannot be modelled."""
     values = np.full(len(missing), np.nan)
     return Column(name=name, storage="other", values=values, missing=missing, dtype=dtype)
 

@@ -144,7 +144,6 @@ def _moments(x: Float[np.ndarray, " N"]) -> tuple[float, float]:
 
 
 def standardisation(x: Float[np.ndarray, " N"]) -> Scale:
-    """To mean 0 and variance 1, and nothing else."""
     return _fitted("identity", np.sort(x))
 
 

@@ -68,7 +68,6 @@ class ColumnSchema:
         return not isinstance(self.kind, Skipped)
 
     def event(self) -> Event:
-        """What the column was taken for."""
         text = f"column {self.name!r} is {self.kind.label}: {self.reason}"
         return Event("kind", self.name, 1, text)
 
@@ -121,8 +120,6 @@ class ColumnSchema:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, in order."""
-
     columns: tuple[ColumnSchema, ...]
 
     @property
@@ -136,7 +133,6 @@ class Schema:
 
     @property
     def empty(self) -> tuple[int, ...]:
-        """Positions of the columns without any observed cell."""
         return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Empty))
 
     @property

@@ -92,7 +92,6 @@ def keys_of(missing_values: tuple[Any, ...]) -> set[tuple[str, Any]]:
 
 
 def value_text(value: Any) -> str:
-    """A value in full, as people write it."""
     if isinstance(value, float) and value.is_integer() and abs(value) < MOST_WHOLE:
         return str(int(value))
     return str(value)

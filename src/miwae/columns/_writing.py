@@ -12,7 +12,6 @@ from miwae.errors import DataError
 
 
 def as_numbers(values: np.ndarray, name: str) -> Float[np.ndarray, " H"]:
-    """Values as float64."""
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
@@ -38,7 +37,6 @@ def as_whole_numbers(values: np.ndarray, dtype: np.dtype, name: str) -> Integer[
 
 
 def as_booleans(values: np.ndarray, name: str) -> Bool[np.ndarray, " H"]:
-    """True for 1, False for 0."""
     return as_finite(values, name) >= 0.5
 
 
@@ -71,7 +69,6 @@ def as_texts(values: np.ndarray, name: str) -> list[str]:
 
 
 def as_codes(values: np.ndarray, levels: Iterable[Any], name: str) -> Int[np.ndarray, " H"]:
-    """The positions of values among the declared levels."""
     position = {level: code for code, level in enumerate(levels)}
     try:
         return np.array([position[value] for value in values.tolist()], np.int64)

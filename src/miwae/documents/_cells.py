@@ -135,7 +135,6 @@ def parse_texts(
 
 
 def format_of(example: str) -> CellFormat:
-    """The format that a cell shows."""
     mark = "," if "," in example else "."
     return _by_own_look([example], Missing(frozenset()), mark).form
 
@@ -156,7 +155,6 @@ def cell_texts(data: Bytes, raw: Spans, encoding: str) -> list[str]:
 
 
 def _unquoted(data: Bytes, raw: Spans, encoding: str) -> tuple[list[str], list[bool]]:
-    """The texts of cells, and which of them were quoted."""
     fields = [field.decode(encoding).strip(" \t") for field in span_bytes(data, raw)]
     quoted = [len(field) >= 2 and field[0] == field[-1] == QUOTE for field in fields]
     texts = [

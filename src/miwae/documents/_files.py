@@ -12,15 +12,8 @@ from miwae._atomic import require_directory, write_atomically
 from miwae.documents._arrow import open_arrow
 from miwae.documents._dialect import Dialect, inner_encoding
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
-from miwae.documents._excel import open_excel, openpyxl_or_error, workbook_bytes
-from miwae.documents._frame import (
-    Frame,
-    arrow_bytes,
-    arrow_table,
-    pyarrow_or_error,
-    stacked,
-    texts_of,
-)
+from miwae.documents._excel import open_excel, workbook_bytes
+from miwae.documents._frame import Frame, arrow_bytes, arrow_table, extra, stacked, texts_of
 from miwae.documents._opening import open_text
 from miwae.documents._text import TextReading
 from miwae.errors import DataError, MiwaeError, SettingsError
@@ -97,7 +90,6 @@ def open_document(
 
 
 def _suffix(path: str) -> str:
-    """The last suffix in lower case, without .gz."""
     name = os.path.basename(path).lower().removesuffix(".gz")
     return os.path.splitext(name)[1]
 
@@ -133,10 +125,8 @@ def require_writable(document: Document | None, path: str, *, long: bool = False
     The document is None for a plain frame; `long` is for what `write_long` will write.
     """
     family = _family_to_write("text" if document is None else document.family, path)
-    if family == "arrow":
-        pyarrow_or_error()
-    if family == "excel":
-        openpyxl_or_error()
+    if family != "text":
+        extra("pyarrow" if family == "arrow" else "openpyxl")
     if document is not None and family != document.family:
         _frame_bytes([document.head()], family, _suffix(path))
     if document is not None and long:
@@ -227,8 +217,8 @@ def _text_bytes(frames: Iterable[Frame], dialect: Dialect, decimals: int | None)
     for number, (names, columns) in enumerate(frames):
         if dialect.header and not number:
             writer.writerow(names)
-        pairs = zip(columns, names, strict=True)
-        writer.writerows(zip(*(texts_of(*pair, decimals) for pair in pairs), strict=True))
+        texts = (texts_of(*pair, decimals) for pair in zip(columns, names, strict=True))
+        writer.writerows(zip(*texts, strict=True))
     return dialect.encoded(out.getvalue().encode(inner_encoding(dialect.encoding)))
 
 

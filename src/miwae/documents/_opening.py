@@ -53,8 +53,9 @@ def open_text(
     dialect = Dialect(
         delimiter=delimiter, encoding=encoding, bom=bom, line_terminator=terminator, header=header
     )
+    names = _named(names)
     document = TextDocument(
-        names=_named(names),
+        names=names,
         n_rows=len(fields[0].starts) - header,
         n_comments=sum(bool(line.strip()) for line in comments.splitlines()),
         dialect=dialect,
@@ -62,10 +63,9 @@ def open_text(
         comments=comments,
         data=buffer,
         records=fields,
-        orders={},
+        orders=_checked_orders(date_orders or {}, names),
     )
-    orders = _checked_orders(date_orders or {}, document.names)
-    return replace(document, orders=orders, dialect=_with_decimal_mark(document))
+    return replace(document, dialect=_with_decimal_mark(document))
 
 
 def _named(header: Sequence[str]) -> tuple[str, ...]:

@@ -17,12 +17,10 @@ class Spans(NamedTuple):
     ends: Places
 
     def taken(self, which: np.ndarray | slice) -> "Spans":
-        """Some pieces, by their numbers or flags."""
         return Spans(self.starts[which], self.ends[which])
 
 
 def span_bytes(data: Bytes, spans: Spans) -> list[bytes]:
-    """The bytes of each piece."""
     view = data.data
     pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
     return [bytes(view[start:end]) for start, end in pairs]

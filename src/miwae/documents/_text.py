@@ -56,7 +56,6 @@ class TextDocument(Document):
 
     @property
     def encoding(self) -> str:
-        """The encoding of the data."""
         return inner_encoding(self.dialect.encoding)
 
     def fields(self, position: int) -> Spans:

@@ -95,7 +95,6 @@ def _in_case_of(example: str, word: str) -> str:
 
 
 def _offset(zone: str) -> float:
-    """Seconds to add to UTC."""
     if zone in {"", "Z"}:
         return 0.0
     digits = zone[1:].replace(":", "")

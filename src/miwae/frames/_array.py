@@ -81,7 +81,6 @@ def in_dtype(dtype: np.dtype, values: np.ndarray, name: str) -> np.ndarray:
 
 
 def completed_array(array: np.ndarray, cells: CellsByColumn) -> np.ndarray:
-    """A copy of two axes with some cells replaced."""
     out = array.copy(order="K")
     for position, part in cells.items():
         column = filled_array(array[:, position], part, f"x{position}")

@@ -11,7 +11,6 @@ from miwae.frames._series import dtype_of, read_series, values_for, with_type
 
 
 def read_arrow(array: Any, name: str, missing_values: tuple[Any, ...], label: str = "") -> Column:
-    """A chunked array in neutral form."""
     from pyarrow import types
 
     label = label or str(array.type)
@@ -36,7 +35,6 @@ def _encoded(array: Any) -> tuple[Any, Any]:
 
 
 def _codes(array: Any) -> tuple[Int[np.ndarray, " N"], list[Any]]:
-    """Codes, -1 for null, and levels."""
     indices, dictionary = _encoded(array)
     codes, levels = indices.cast("int64").fill_null(-1).to_numpy(), dictionary.to_pylist()
     if None in levels:  # null can be stored as a value of the dictionary

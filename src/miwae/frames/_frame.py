@@ -22,7 +22,6 @@ READERS = {
 
 
 def n_rows(frame: Any) -> int:
-    """The number of rows."""
     return checked(frame).shape[0]
 
 
@@ -93,7 +92,6 @@ def with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
 
 
 def keep(frame: Any, positions: Sequence[int]) -> Any:
-    """Only some of the columns, in this order."""
     library, frame = library_of(frame), checked(frame)
     if library == "numpy":
         return frame[:, list(positions)]

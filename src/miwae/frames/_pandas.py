@@ -19,7 +19,6 @@ MOST_APART = 45
 
 
 def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Column:
-    """A column in neutral form."""
     import pandas as pd
 
     dtype, label = series.dtype, str(series.dtype)
@@ -44,7 +43,6 @@ def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Colu
 
 
 def _chunked(series: Any) -> Any:
-    """The data of a column that pyarrow holds."""
     import pyarrow as pa
 
     data = series.array.__arrow_array__()
@@ -103,7 +101,6 @@ def _type_for(cells: Cells) -> Any:
 
 
 def _filled(series: Any, cells: Cells, name: str) -> Any:
-    """An array of the same type with some cells replaced."""
     import pandas as pd
 
     dtype = series.dtype

@@ -41,7 +41,6 @@ class Encoding(NamedTuple):
 
     @classmethod
     def nothing(cls, n_rows: int) -> "Encoding":
-        """A column of which the model sees nothing."""
         return cls(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
 
 
@@ -138,7 +137,6 @@ class AbstractScaled(AbstractKind):
 
     @property
     def family(self) -> Family:
-        """Student-t, or a normal distribution on a stretched scale."""
         if self.scale.shape == "identity":
             return Family("student_t")
         return Family("stretched_normal", parameters=self.scale.stretch())
@@ -150,7 +148,6 @@ class AbstractScaled(AbstractKind):
 
 
 def cell_text(column: Column, row: int) -> str:
-    """The value of a cell as people write it."""
     value = float(column.values[row])
     if column.storage in TIMES:
         return seconds_text(value, column.storage) if np.isfinite(value) else str(value)
@@ -158,7 +155,6 @@ def cell_text(column: Column, row: int) -> str:
 
 
 def require_finite(column: Column) -> None:
-    """Refuse infinite numbers."""
     infinite = ~column.missing & ~np.isfinite(column.values)
     if infinite.any():
         row = int(np.flatnonzero(infinite)[0])

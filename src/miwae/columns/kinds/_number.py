@@ -131,7 +131,6 @@ def short(value: float) -> str:
 
 
 def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Bool[np.ndarray, " N"]:
-    """Where numbers are beyond the bounds that were given."""
     lower, upper = bounds
     slack = 1e-7  # a bound that the column holds in single precision is still that bound
     below = False if lower is None else x < lower - slack * abs(lower)

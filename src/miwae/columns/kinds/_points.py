@@ -131,7 +131,6 @@ class Points(AbstractKind):
 
 
 def _are_apart(scale: Scale, values: Float[np.ndarray, " V"]) -> bool:
-    """Whether single precision keeps all values apart."""
     with np.errstate(over="ignore"):
         scaled = scale.forward(values)
     if not np.isfinite(scaled).all():
