@@ -1,17 +1,14 @@
 """A column in neutral form, whatever library or file it comes from, and cells to put into it."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
-Storage: TypeAlias = Literal[
-    "number", "boolean", "text", "category", "time", "duration", "clock", "other"
-]
-
-# The three storages that hold seconds, with the words for them in messages.
-TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock": "times of day"}
+from miwae.columns._values import TIMES, Storage, seconds_text, value_text
+from miwae.errors import DataError
+from miwae.events import Event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +50,45 @@ class Column:
     @property
     def observed_values(self) -> np.ndarray:
         return self.values[~self.missing]
+
+    def text(self, row: int) -> str:
+        """The value of a cell as people write it."""
+        value = float(self.values[row])
+        if self.storage in TIMES:
+            return seconds_text(value, self.storage) if np.isfinite(value) else str(value)
+        return value_text(self.levels[int(value)] if self.levels else value)
+
+    def require_finite(self) -> None:
+        infinite = np.flatnonzero(~self.missing & ~np.isfinite(self.values))
+        if len(infinite):
+            row = int(infinite[0])
+            raise DataError(
+                f"column {self.name!r} has the value {self.values[row]} in row {row}: only finite "
+                "numbers can be modelled; correct it, or mark it as missing"
+            )
+
+    def refusal(
+        self, label: str, why: str, offending: Bool[np.ndarray, " N"] | None = None
+    ) -> DataError:
+        """What to raise if it cannot be of a kind; shows the first offending cell."""
+        rows = np.flatnonzero(False if offending is None else offending & ~self.missing)
+        where = f" (row {rows[0]}: {self.text(int(rows[0]))})" if len(rows) else ""
+        return DataError(f"column {self.name!r} cannot be {label}: {why}{where}")
+
+    def unusable(
+        self,
+        where: Bool[np.ndarray, " N"],
+        what: str,
+        then: str = "treated as missing by the model",
+    ) -> tuple[Event, ...]:
+        """An event about observed cells that the model cannot use as they are, if any."""
+        rows = np.flatnonzero(where)
+        if not len(rows):
+            return ()
+        such = f"({len(rows)} such {'cell' if len(rows) == 1 else 'cells'})"
+        wrong = f"the value {self.text(int(rows[0]))} {what} {such}"
+        text = f"column {self.name!r}: {wrong}: kept in the table, {then}"
+        return (Event("value", self.name, len(rows), text),)
 
 
 @dataclass(frozen=True)

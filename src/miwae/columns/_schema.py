@@ -11,20 +11,8 @@ from miwae.columns._column import TIMES, Cells, Column, Storage
 from miwae.columns._summary import Summary, summarise
 from miwae.columns._user_settings import by_position, checked_bounds, require_kind
 from miwae.columns._values import value_text
-from miwae.columns.kinds import (
-    KINDS_IN_ORDER,
-    LABELS,
-    AbstractKind,
-    Bounds,
-    Constant,
-    Empty,
-    Encoding,
-    Instant,
-    Number,
-    Recognised,
-    Skipped,
-)
-from miwae.columns.kinds._base import Limits, cell_text, refuse, require_finite
+from miwae.columns.kinds import KINDS_IN_ORDER, LABELS, Constant, Empty, Instant, Number, Skipped
+from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Limits, Recognised
 from miwae.columns.kinds._number import outside
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
@@ -106,7 +94,7 @@ class ColumnSchema:
         what = f"{TIMES.get(column.storage, column.storage)} ({column.dtype})"
         if column.n_observed and column.storage != "other":
             row = int(np.flatnonzero(~column.missing)[0])
-            what += f", such as {cell_text(column, row)} in row {row}"
+            what += f", such as {column.text(row)} in row {row}"
         if column.storage == "other":
             what = f"values of type {column.dtype}"
         before = TIMES.get(self.storage, self.storage)
@@ -196,7 +184,7 @@ def _column_schema(
 
 def _inferred(column: Column, summary: Summary, bounds: Limits) -> Recognised:
     if column.storage in ("number", *TIMES):
-        require_finite(column)
+        column.require_finite()
     found = (cls.recognised(column, summary, bounds) for cls in KINDS_IN_ORDER)
     return next(recognised for recognised in found if recognised is not None)
 
@@ -210,11 +198,11 @@ def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> 
     modelled = kind.modelled or kind is Constant
     if modelled and column.storage == "other":
         why = f"values of type {column.dtype} cannot be modelled; use 'identifier'"
-        raise refuse(column, label, why)
+        raise column.refusal(label, why)
     if modelled and column.n_observed == 0:
         return Recognised(Empty(), f"specified as {label}, but no cell is observed")
     if modelled and column.storage in ("number", *TIMES):
-        require_finite(column)
+        column.require_finite()
     if order and summary.values is not None:
         column, summary = _ordered(column, summary, order)
     given = kind.specified(label, column, summary, bounds)
@@ -235,7 +223,7 @@ def _require_within(column: Column, kind: AbstractKind, bounds: Bounds) -> None:
     if beyond.any():
         row = int(np.flatnonzero(beyond)[0])
         raise DataError(
-            f"column {column.name!r} has the value {cell_text(column, row)} in row {row}, outside "
+            f"column {column.name!r} has the value {column.text(row)} in row {row}, outside "
             f"its bounds {bounds} ({int(beyond.sum())} such cells): correct it, mark it as "
             "missing, or widen the bounds"
         )

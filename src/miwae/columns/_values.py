@@ -4,12 +4,18 @@ import datetime
 import numbers
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from miwae.columns._column import TIMES
 from miwae.errors import DataError
+
+Storage: TypeAlias = Literal[
+    "number", "boolean", "text", "category", "time", "duration", "clock", "other"
+]
+
+# The three storages that hold seconds, with the words for them in messages.
+TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock": "times of day"}
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86400

@@ -7,11 +7,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float
 
-from miwae.columns._column import TIMES, Column
-from miwae.columns._scales import Scale
+from miwae.columns._column import Column
 from miwae.columns._summary import Summary
-from miwae.columns._values import seconds_text, value_text
-from miwae.errors import DataError
 from miwae.events import Event
 
 # (lower, upper), None for no limit, as the user gave them.
@@ -82,8 +79,7 @@ class AbstractKind(abc.ABC):
     ) -> "AbstractKind":
         """The kind of a column that the user says is of it, by this label.
 
-        Raises:
-            DataError: the observed cells contradict it; names one that does.
+        A `DataError` names an observed cell that contradicts it.
         """
 
     def reads(self, column: Column) -> bool:
@@ -92,11 +88,7 @@ class AbstractKind(abc.ABC):
 
     @abc.abstractmethod
     def encoded(self, column: Column) -> Encoding:
-        """The cells of a column on the scale of the model.
-
-        Raises:
-            DataError: a value that is not finite.
-        """
+        """The cells of a column on the scale of the model; a `DataError` if one is infinite."""
 
     @abc.abstractmethod
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
@@ -130,70 +122,8 @@ class AbstractKind(abc.ABC):
         return limits
 
 
-class AbstractScaled(AbstractKind):
-    """A kind that is modelled on a scale on which it looks normal."""
-
-    scale: Scale  # to the scale of the model
-
-    @property
-    def family(self) -> Family:
-        if self.scale.shape == "identity":
-            return Family("student_t")
-        return Family("stretched_normal", parameters=self.scale.stretch())
-
-    @property
-    def remark(self) -> str:
-        own = self.scale.shape == "identity"
-        return "" if own else f"modelled on {self.scale.words} scale"
-
-
-def cell_text(column: Column, row: int) -> str:
-    value = float(column.values[row])
-    if column.storage in TIMES:
-        return seconds_text(value, column.storage) if np.isfinite(value) else str(value)
-    return value_text(column.levels[int(value)] if column.levels else value)
-
-
-def require_finite(column: Column) -> None:
-    infinite = ~column.missing & ~np.isfinite(column.values)
-    if infinite.any():
-        row = int(np.flatnonzero(infinite)[0])
-        raise DataError(
-            f"column {column.name!r} has the value {column.values[row]} in row {row}: only finite "
-            "numbers can be modelled; correct it, or mark it as missing"
-        )
-
-
-def not_usable(
-    column: Column,
-    where: Bool[np.ndarray, " N"],
-    what: str,
-    then: str = "treated as missing by the model",
-) -> tuple[Event, ...]:
-    """An event about observed cells that the model cannot use as they are, if there are any."""
-    count = int(np.count_nonzero(where))
-    if not count:
-        return ()
-    value = cell_text(column, int(np.flatnonzero(where)[0]))
-    cells = "cell" if count == 1 else "cells"
-    wrong = f"the value {value} {what} ({count} such {cells})"
-    text = f"column {column.name!r}: {wrong}: kept in the table, {then}"
-    return (Event("value", column.name, count, text),)
-
-
 def level_array(levels: Sequence[Any]) -> np.ndarray:
     """Levels as an array that keeps them as they are: numbers as floats, others as objects."""
     if all(isinstance(level, float) for level in levels):
         return np.array(levels, dtype=np.float64)
     return np.fromiter(levels, object, len(levels))
-
-
-def refuse(
-    column: Column, label: str, why: str, offending: Bool[np.ndarray, " N"] | None = None
-) -> DataError:
-    """What to raise for a column that cannot be of a kind; shows the first offending cell."""
-    where = ""
-    if offending is not None and (offending & ~column.missing).any():
-        row = int(np.flatnonzero(offending & ~column.missing)[0])
-        where = f" (row {row}: {cell_text(column, row)})"
-    return DataError(f"column {column.name!r} cannot be {label}: {why}{where}")

@@ -8,16 +8,7 @@ from jaxtyping import Float
 
 from miwae.columns._column import Column
 from miwae.columns._summary import MOST_COUNTED, Summary
-from miwae.columns.kinds._base import (
-    AbstractKind,
-    Bounds,
-    Encoding,
-    Family,
-    Limits,
-    Recognised,
-    not_usable,
-    refuse,
-)
+from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Family, Limits, Recognised
 from miwae.columns.kinds._number import decoded_number, short, usable
 
 # A column of counts, rather than of whole numbers, has at least this share of zeros.
@@ -33,7 +24,7 @@ class Count(AbstractKind):
     spread: float  # standard deviation, at least 1
     lower: float = 0.0  # no imputed value is below
     upper: float | None = None  # no imputed value is above; None for no limit
-    bounds: Bounds = (None, None)  # what the user gave as such
+    bounds: Bounds = (None, None)  # as the user gave them
 
     @classmethod
     def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
@@ -50,14 +41,14 @@ class Count(AbstractKind):
         """Whole numbers from zero on that single precision can count."""
         x = column.values
         if column.storage in ("text", "category"):
-            raise refuse(column, label, "it holds text", ~column.missing)
+            raise column.refusal(label, "it holds text", ~column.missing)
         if not summary.all_whole:
-            raise refuse(column, label, "it has values that are not whole", x != np.rint(x))
+            raise column.refusal(label, "it has values that are not whole", x != np.rint(x))
         if summary.lowest < 0:
-            raise refuse(column, label, "it has values below 0", x < 0)
+            raise column.refusal(label, "it has values below 0", x < 0)
         if summary.highest > MOST_COUNTED:
             why = f"it has values above {MOST_COUNTED}; use 'integer'"
-            raise refuse(column, label, why, x > MOST_COUNTED)
+            raise column.refusal(label, why, x > MOST_COUNTED)
         return cls._learned(column, bounds)
 
     @classmethod
@@ -75,9 +66,9 @@ class Count(AbstractKind):
         present, events = usable(column, self.bounds)
         x = column.values
         wrong = present & ~((x >= 0) & (x == np.rint(x)))
-        events += not_usable(column, wrong, "is not a count")
+        events += column.unusable(wrong, "is not a count")
         large = present & (x > MOST_COUNTED)
-        events += not_usable(column, large, "is too large for a count")
+        events += column.unusable(large, "is too large for a count")
         return Encoding(x, present & ~wrong & ~large, None, events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:

@@ -10,16 +10,8 @@ from miwae.columns._column import Column
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
 from miwae.columns._values import MOST_WHOLE, value_text
-from miwae.columns.kinds._base import (
-    AbstractScaled,
-    Bounds,
-    Encoding,
-    Limits,
-    Recognised,
-    not_usable,
-    refuse,
-    require_finite,
-)
+from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Family, Limits, Recognised
+from miwae.events import Event
 
 # Where numbers from exactly 0 on end exactly here, no number can be above.
 NATURAL_BOUNDS = {1.0: "shares", 100.0: "percentages"}
@@ -29,6 +21,33 @@ OFTEN = 20
 
 # Standard deviations. Farther out the model makes no difference, and squares would overflow.
 FARTHEST = 1e9
+
+
+class AbstractScaled(AbstractKind):
+    """A kind that is modelled on a scale on which it looks normal."""
+
+    scale: Scale  # to the scale of the model
+    bounds: Bounds = (None, None)  # given by the user; observed values beyond are not used
+
+    def encoded(self, column: Column) -> Encoding:
+        present, events = usable(column, self.bounds)
+        if self.scale.shape == "log":
+            below = present & (column.values <= 0)
+            events += column.unusable(below, "is not above 0")
+            present &= ~below
+        x = column.values[present]
+        return Encoding(on_scale(self.scale, x, present), present, self.scale.log_slope(x), events)
+
+    @property
+    def family(self) -> Family:
+        if self.scale.shape == "identity":
+            return Family("student_t")
+        return Family("stretched_normal", parameters=self.scale.stretch())
+
+    @property
+    def remark(self) -> str:
+        own = self.scale.shape == "identity"
+        return "" if own else f"modelled on {self.scale.words} scale"
 
 
 @final
@@ -41,8 +60,7 @@ class Number(AbstractScaled):
     whole: bool = False  # imputed values are whole numbers
     lower: float | None = None  # no imputed value is below; None for no limit
     upper: float | None = None  # no imputed value is above; None for no limit
-    # What the user gave as such; observed values beyond are not used.
-    bounds: Bounds = (None, None)
+    bounds: Bounds = (None, None)  # as the user gave them
 
     @classmethod
     def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
@@ -55,11 +73,11 @@ class Number(AbstractScaled):
         """Numbers and booleans, if the label says nothing that an observed cell contradicts."""
         x = column.values
         if column.storage in ("text", "category"):
-            raise refuse(column, label, "it holds text", ~column.missing)
+            raise column.refusal(label, "it holds text", ~column.missing)
         if label == "positive" and summary.lowest <= 0:
-            raise refuse(column, label, "it has values that are not above 0", x <= 0)
+            raise column.refusal(label, "it has values that are not above 0", x <= 0)
         if label == "integer" and not summary.all_whole:
-            raise refuse(column, label, "it has values that are not whole", x != np.rint(x))
+            raise column.refusal(label, "it has values that are not whole", x != np.rint(x))
         return cls._learned(label, column, summary, bounds)
 
     @classmethod
@@ -73,15 +91,6 @@ class Number(AbstractScaled):
             upper=upper,
             bounds=bounds or (None, None),
         )
-
-    def encoded(self, column: Column) -> Encoding:
-        present, events = usable(column, self.bounds)
-        if self.scale.shape == "log":
-            below = present & (column.values <= 0)
-            events += not_usable(column, below, "is not above 0")
-            present &= ~below
-        x = column.values[present]
-        return Encoding(on_scale(self.scale, x, present), present, self.scale.log_slope(x), events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
         return decoded_number(self.scale.inverse(y), self.limits, whole=self.whole)
@@ -138,11 +147,11 @@ def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Bool[np.ndarray, " N"
     return np.zeros(len(x), dtype=bool) | below | above
 
 
-def usable(column: Column, bounds: Bounds) -> tuple[Bool[np.ndarray, " N"], tuple]:
+def usable(column: Column, bounds: Bounds) -> tuple[Bool[np.ndarray, " N"], tuple[Event, ...]]:
     """Where a column has numbers that are finite and within bounds, and events about others."""
-    require_finite(column)
+    column.require_finite()
     wrong = ~column.missing & outside(column.values, bounds)
-    events = not_usable(column, wrong, f"is outside its bounds {bounds}")
+    events = column.unusable(wrong, f"is outside its bounds {bounds}")
     return ~column.missing & ~wrong, events
 
 

@@ -9,14 +9,7 @@ from jaxtyping import Bool, Float
 from miwae.columns._column import Column
 from miwae.columns._scales import Scale, standardisation
 from miwae.columns._summary import Summary
-from miwae.columns.kinds._base import (
-    AbstractKind,
-    Encoding,
-    Family,
-    Limits,
-    Recognised,
-    not_usable,
-)
+from miwae.columns.kinds._base import AbstractKind, Encoding, Family, Limits, Recognised
 from miwae.columns.kinds._number import (
     OFTEN,
     decoded_number,
@@ -87,7 +80,7 @@ class Points(AbstractKind):
         new = np.zeros(len(present), dtype=bool)
         new[present] = ~self._are_equal(x, nearest)
         then = "taken for the nearest known value by the model"
-        events += not_usable(column, new, "was not seen in fitting", then)
+        events += column.unusable(new, "was not seen in fitting", then)
         return Encoding(on_scale(self.scale, nearest, present), present, None, events)
 
     def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
