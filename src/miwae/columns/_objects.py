@@ -53,17 +53,14 @@ def _read(array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: 
         values = _spread(observed.astype(np.float64), missing)
         return Column(name=name, storage="boolean", values=values, missing=missing, dtype=dtype)
     storage = _sort_of_time(kinds)
-    if storage is not None and not any(map(_of_uncertain_length, observed)):
+    # Months and years of NumPy are no number of seconds.
+    units = {np.datetime_data(v.dtype)[0] for v in observed if isinstance(v, np.timedelta64)}
+    if storage is not None and not units & {"M", "Y"}:
         values = _spread(np.array([seconds_of(v) for v in observed], np.float64), missing)
         return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
     if kinds <= {"text", "number", "boolean"}:
         return _text(observed, missing, name, dtype)
     return other_column(name, missing, dtype=dtype)
-
-
-def _of_uncertain_length(value: object) -> bool:
-    """Months and years of NumPy, which are no number of seconds."""
-    return isinstance(value, np.timedelta64) and np.datetime_data(value.dtype)[0] in ("M", "Y")
 
 
 def _sort_of_time(kinds: set[str | None]) -> Storage | None:
@@ -76,10 +73,8 @@ def filled_objects(array: np.ndarray, cells: Cells, name: str) -> np.ndarray:
     rest = rest[~_missing(rest)]
     if not {storage_of(cls) for cls in set(map(type, rest))} <= MODELLED:
         raise cannot_fill(name, str(array.dtype))
-    if cells.values.dtype.kind in "OUT":
-        values = cells.values.tolist()
-    else:
-        values = _like(rest, cells, name)
+    levels = cells.values.dtype.kind in "OUT"
+    values = cells.values.tolist() if levels else _like(rest, cells, name)
     out = array.copy()
     # Not by assignment of the list, which would look into values that are sequences.
     out[cells.rows] = np.fromiter(values, object, len(values))
@@ -164,15 +159,12 @@ def _instants(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
     if not isinstance(first, datetime.datetime):
         days = ticks_of(seconds, "D") + datetime.date(1970, 1, 1).toordinal()
         return [cls.fromordinal(int(day)) for day in days]
-    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    instants = []
-    for tick in ticks_of(seconds, "us").tolist():
-        instant = (epoch + datetime.timedelta(microseconds=tick)).astimezone(
-            first.tzinfo or datetime.UTC
-        )
-        instant = instant if first.tzinfo else instant.replace(tzinfo=None)
-        instants.append(instant if type(first) is datetime.datetime else cls(instant))
-    return instants
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if first.tzinfo else None)
+    spans = (datetime.timedelta(microseconds=t) for t in ticks_of(seconds, "us").tolist())
+    instants = (epoch + span for span in spans)
+    if first.tzinfo:
+        instants = (instant.astimezone(first.tzinfo) for instant in instants)
+    return list(instants if cls is datetime.datetime else map(cls, instants))
 
 
 def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:

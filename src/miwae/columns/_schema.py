@@ -36,12 +36,12 @@ class ColumnSchema:
         were seen, a number outside the bounds that were given) are left out of it, and an event
         says so; the cells themselves stay as they are.
         """
-        if self.kind.modelled and column.n_observed:
-            same_time = TIMES.get(self.storage) == TIMES.get(column.storage)
-            if column.storage == "other" or not same_time or not self.kind.reads(column):
-                raise self.wrong_type(column)
-            return self.kind.encoded(column)
-        return Encoding.nothing(len(column.missing))
+        if not self.kind.modelled or not column.n_observed:
+            return Encoding.nothing(len(column.missing))
+        same_time = TIMES.get(self.storage) == TIMES.get(column.storage)
+        if column.storage == "other" or not same_time or not self.kind.reads(column):
+            raise self.wrong_type(column)
+        return self.kind.encoded(column)
 
     def cells(self, rows: np.ndarray, y: Float[np.ndarray, " H"]) -> Cells:
         """Imputed cells from values on the scale of the model."""
@@ -67,11 +67,10 @@ class ColumnSchema:
         if isinstance(self.kind, Empty):
             text = f"column {self.name!r} has no observed cell: nothing is imputed"
             return (Event("empty", self.name, n_missing, text),)
-        possible = column.n_observed and column.storage != "other"
-        remedy = "; give its kind to have it imputed" if possible else ""
         stay = "missing cell stays" if n_missing == 1 else "missing cells stay"
-        stay = f"its {n_missing} {stay} missing{remedy}"
-        text = f"column {self.name!r} is not modelled: {stay}"
+        text = f"column {self.name!r} is not modelled: its {n_missing} {stay} missing"
+        if column.n_observed and column.storage != "other":
+            text += "; give its kind to have it imputed"
         return (Event("not filled", self.name, n_missing, text),)
 
     def require_room(self, column: Column) -> None:
@@ -80,10 +79,8 @@ class ColumnSchema:
             return
         if TIMES.get(self.storage) != TIMES.get(column.storage):
             before = TIMES.get(self.storage, self.storage)
-            raise DataError(
-                f"column {self.name!r} was learned as {self.kind.label} from {before}, but is of "
-                f"type {column.dtype} here: convert it to {before}, or fit again"
-            )
+            remedy = f"convert it to {before}, or fit again"
+            raise self._changed(f"is of type {column.dtype} here: {remedy}")
         values = (self.kind.value,) if isinstance(self.kind, Constant) else self.kind.levels
         has_text = any(isinstance(value, str) for value in values)
         if has_text and column.storage in ("number", "boolean", *TIMES):
@@ -92,18 +89,18 @@ class ColumnSchema:
     def wrong_type(self, column: Column) -> DataError:
         """What to raise for a column that holds something else than when it was learned."""
         what = f"{TIMES.get(column.storage, column.storage)} ({column.dtype})"
-        if column.n_observed and column.storage != "other":
-            row = int(np.flatnonzero(~column.missing)[0])
-            what += f", such as {column.text(row)} in row {row}"
         if column.storage == "other":
             what = f"values of type {column.dtype}"
-        before = TIMES.get(self.storage, self.storage)
-        again = self.storage in TIMES
-        remedy = f"convert it to {before}, or fit again" if again else "convert it"
-        return DataError(
-            f"column {self.name!r} was learned as {self.kind.label} from {before}, but now holds "
-            f"{what}: {remedy}"
-        )
+        elif column.n_observed:
+            row = int(np.argmin(column.missing))
+            what += f", such as {column.text(row)} in row {row}"
+        times = TIMES.get(self.storage)
+        remedy = f"convert it to {times}, or fit again" if times else "convert it"
+        return self._changed(f"now holds {what}: {remedy}")
+
+    def _changed(self, how: str) -> DataError:
+        learned = f"learned as {self.kind.label} from {TIMES.get(self.storage, self.storage)}"
+        return DataError(f"column {self.name!r} was {learned}, but {how}")
 
 
 @dataclass(frozen=True)
@@ -169,13 +166,14 @@ def _column_schema(
     column: Column, summary: Summary, asked: str | None, bounds: Limits
 ) -> ColumnSchema:
     known = (column, summary, bounds)
-    found = _inferred(*known) if asked is None else _specified(asked, *known)
+    kind, reason = _inferred(*known) if asked is None else _specified(asked, *known)
     if bounds is not None:
-        _require_within(column, found.kind, bounds)
+        _require_within(column, kind, bounds)
+    reason = f"{reason}; {kind.remark}" if kind.remark else reason
     return ColumnSchema(
         name=column.name,
-        kind=found.kind,
-        reason="; ".join(filter(None, [found.reason, found.kind.remark])),
+        kind=kind,
+        reason=reason,
         storage=column.storage,
         example=column.example,
         specified=asked is not None,
@@ -195,14 +193,14 @@ def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> 
     kind = LABELS[label]
     if kind is Number and column.storage in TIMES:
         kind = Instant
-    modelled = kind.modelled or kind is Constant
-    if modelled and column.storage == "other":
-        why = f"values of type {column.dtype} cannot be modelled; use 'identifier'"
-        raise column.refusal(label, why)
-    if modelled and column.n_observed == 0:
-        return Recognised(Empty(), f"specified as {label}, but no cell is observed")
-    if modelled and column.storage in ("number", *TIMES):
-        column.require_finite()
+    if kind.modelled or kind is Constant:
+        if column.storage == "other":
+            why = f"values of type {column.dtype} cannot be modelled; use 'identifier'"
+            raise column.refusal(label, why)
+        if column.n_observed == 0:
+            return Recognised(Empty(), f"specified as {label}, but no cell is observed")
+        if column.storage in ("number", *TIMES):
+            column.require_finite()
     if order and summary.values is not None:
         column, summary = _ordered(column, summary, order)
     given = kind.specified(label, column, summary, bounds)
@@ -219,13 +217,12 @@ def _require_within(column: Column, kind: AbstractKind, bounds: Bounds) -> None:
             f"bounds were given for column {column.name!r}, which is {kind.label}: only columns "
             "of numbers can have bounds"
         )
-    beyond = ~column.missing & outside(column.values, bounds)
-    if beyond.any():
-        row = int(np.flatnonzero(beyond)[0])
+    beyond = np.flatnonzero(~column.missing & outside(column.values, bounds))
+    if len(beyond):
         raise DataError(
-            f"column {column.name!r} has the value {column.text(row)} in row {row}, outside "
-            f"its bounds {bounds} ({int(beyond.sum())} such cells): correct it, mark it as "
-            "missing, or widen the bounds"
+            f"column {column.name!r} has the value {column.text(int(beyond[0]))} in row "
+            f"{beyond[0]}, outside its bounds {bounds} ({len(beyond)} such cells): correct it, "
+            "mark it as missing, or widen the bounds"
         )
 
 

@@ -73,14 +73,14 @@ class AbstractKind(abc.ABC):
         """
 
     @classmethod
-    @abc.abstractmethod
     def specified(
         cls, label: str, column: Column, summary: Summary, bounds: Limits
     ) -> "AbstractKind":
-        """The kind of a column that the user says is of it, by this label.
+        """The kind of a column that the user says is of it, by one of the class's `LABELS`.
 
         A `DataError` names an observed cell that contradicts it.
         """
+        raise NotImplementedError(f"{cls.__name__} has no label by which users can ask for it")
 
     def reads(self, column: Column) -> bool:
         """Whether new cells stored like this can be encoded."""

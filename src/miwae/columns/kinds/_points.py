@@ -1,7 +1,7 @@
 """Numbers that take few values, each of them often: modelled by the shares of the values."""
 
 from dataclasses import dataclass
-from typing import NoReturn, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -18,7 +18,6 @@ from miwae.columns.kinds._number import (
     on_scale,
     usable,
 )
-from miwae.errors import SettingsError
 
 # Numbers that take at most so many values, each often, are modelled by the shares of the values.
 MOST_POINTS = 12
@@ -66,11 +65,6 @@ class Points(AbstractKind):
             upper=upper,
         )
         return Recognised(kind, reason)
-
-    @classmethod
-    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> NoReturn:
-        """Never: a number that the user specifies can be any number."""
-        raise SettingsError(f"column {column.name!r}: {label!r} does not name a kind of its own")
 
     def encoded(self, column: Column) -> Encoding:
         """To the model a value that was not seen is the nearest that was."""
