@@ -17,7 +17,7 @@ from miwae.columns._reading import (
 from miwae.columns._scales import Scale
 from miwae.columns._schema import ColumnSchema, Schema, infer_schema
 from miwae.columns._times import PER_SECOND, SECONDS_PER, ticks_of, ticks_of_day
-from miwae.columns._values import TIMES, Storage, check_names, is_missing
+from miwae.columns._values import TIMES, Marks, Storage, check_names, is_missing
 from miwae.columns._writing import (
     as_booleans,
     as_codes,
@@ -37,6 +37,7 @@ __all__ = [
     "Column",
     "ColumnSchema",
     "Inspection",
+    "Marks",
     "Scale",
     "Schema",
     "Storage",

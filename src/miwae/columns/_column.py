@@ -1,14 +1,18 @@
 """A column in neutral form, whatever library or file it comes from, and cells to put into it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from miwae.columns._values import TIMES, Storage, seconds_text, value_text
 from miwae.errors import DataError
 from miwae.events import Event
+
+Flags: TypeAlias = Bool[np.ndarray, " N"]
+Numbers: TypeAlias = Float[np.ndarray, " H"]  # of some cells
+Quantiles: TypeAlias = Float[np.ndarray, "Q N"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,19 +71,14 @@ class Column:
                 "numbers can be modelled; correct it, or mark it as missing"
             )
 
-    def refusal(
-        self, label: str, why: str, offending: Bool[np.ndarray, " N"] | None = None
-    ) -> DataError:
+    def refusal(self, label: str, why: str, offending: Flags | None = None) -> DataError:
         """What to raise if it cannot be of a kind; shows the first offending cell."""
         rows = np.flatnonzero(False if offending is None else offending & ~self.missing)
         where = f" (row {rows[0]}: {self.text(int(rows[0]))})" if len(rows) else ""
         return DataError(f"column {self.name!r} cannot be {label}: {why}{where}")
 
     def unusable(
-        self,
-        where: Bool[np.ndarray, " N"],
-        what: str,
-        then: str = "treated as missing by the model",
+        self, where: Flags, what: str, then: str = "treated as missing by the model"
     ) -> tuple[Event, ...]:
         """An event about observed cells that the model cannot use as they are, if any."""
         rows = np.flatnonzero(where)

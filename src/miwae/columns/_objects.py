@@ -8,12 +8,12 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._column import TIMES, Cells, Column, Flags, Storage
 from miwae.columns._reading import coded_column, number_column, other_column
 from miwae.columns._times import ticks_of, ticks_of_day
-from miwae.columns._values import is_missing, key_of, keys_of, seconds_of, storage_of
+from miwae.columns._values import Marks, is_missing, key_of, keys_of, seconds_of, storage_of
 from miwae.columns._writing import as_booleans, as_finite, cannot_fill
 from miwae.errors import DataError
 
@@ -30,18 +30,16 @@ LAST = seconds_of(datetime.datetime.max.replace(microsecond=0))
 LONGEST = 9.2e9
 
 
-def read_objects(
-    array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: str
-) -> Column:
+def read_objects(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
     """A column of objects in neutral form.
 
     Cells that count as missing do not count for the type: numbers and "?" are numbers.
     """
-    return replace(_read(array, name, missing_values, dtype), typed=False)
+    return replace(_read(array, name, marks, dtype), typed=False)
 
 
-def _read(array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: str) -> Column:
-    missing = _missing(array) | _equal(array, missing_values)
+def _read(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
+    missing = _missing(array) | _equal(array, marks)
     observed = array[~missing]
     types = set(map(type, observed))
     kinds = {storage_of(cls) for cls in types}
@@ -81,14 +79,14 @@ def filled_objects(array: np.ndarray, cells: Cells, name: str) -> np.ndarray:
     return out
 
 
-def _missing(array: np.ndarray) -> Bool[np.ndarray, " N"]:
+def _missing(array: np.ndarray) -> Flags:
     if set(map(type, array)) <= PLAIN:
         return np.equal(array, np.array(None)) | np.not_equal(array, array)
     return np.fromiter(map(is_missing, array), bool, len(array))
 
 
-def _equal(array: np.ndarray, missing_values: tuple[Any, ...]) -> Bool[np.ndarray, " N"]:
-    keys = keys_of(missing_values)
+def _equal(array: np.ndarray, marks: Marks) -> Flags:
+    keys = keys_of(marks)
     if not keys:
         return np.zeros(len(array), bool)
     found = np.ones(len(array), bool)
@@ -100,16 +98,14 @@ def _equal(array: np.ndarray, missing_values: tuple[Any, ...]) -> Bool[np.ndarra
     return found
 
 
-def _spread(
-    values: Float[np.ndarray, " O"], missing: Bool[np.ndarray, " N"]
-) -> Float[np.ndarray, " N"]:
+def _spread(values: Float[np.ndarray, " O"], missing: Flags) -> Float[np.ndarray, " N"]:
     """The values of observed cells at their places, NaN between them."""
     out = np.full(len(missing), np.nan)
     out[~missing] = values
     return out
 
 
-def _text(observed: np.ndarray, missing: Bool[np.ndarray, " N"], name: str, dtype: str) -> Column:
+def _text(observed: np.ndarray, missing: Flags, name: str, dtype: str) -> Column:
     """Text, or a mixture that is treated like it. Types are compared too: 1 is not True."""
     if all(issubclass(cls, str) for cls in set(map(type, observed))):
         cells = observed.tolist()

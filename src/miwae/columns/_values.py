@@ -14,6 +14,8 @@ Storage: TypeAlias = Literal[
     "number", "boolean", "text", "category", "time", "duration", "clock", "other"
 ]
 
+Marks: TypeAlias = tuple[Any, ...]  # values that count as missing
+
 # The three storages that hold seconds, with the words for them in messages.
 TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock": "times of day"}
 
@@ -87,12 +89,11 @@ def key_of(value: Any) -> tuple[str, Any] | None:
     return (kind, seconds_of(value) if kind in TIMES else value)
 
 
-def keys_of(missing_values: tuple[Any, ...]) -> set[tuple[str, Any]]:
+def keys_of(marks: Marks) -> set[tuple[str, Any]]:
     """The keys of values that count as missing; NaN always does, and is left out."""
     # Numbers out of files and arrays come as arrays without axes.
     scalars = (
-        value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
-        for value in missing_values
+        mark[()] if isinstance(mark, np.ndarray) and not mark.ndim else mark for mark in marks
     )
     return {key for value in scalars if not is_missing(value) and (key := key_of(value))}
 

@@ -6,23 +6,21 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Int
 
-from miwae.columns import Cells, Column, as_codes, coded_column, sorted_levels
+from miwae.columns import Cells, Column, Marks, as_codes, coded_column, sorted_levels
 from miwae.frames._series import dtype_of, read_series, values_for, with_type
 
 
-def read_arrow(array: Any, name: str, missing_values: tuple[Any, ...], label: str = "") -> Column:
+def read_arrow(array: Any, name: str, marks: Marks, label: str = "") -> Column:
     from pyarrow import types
 
     label = label or str(array.type)
     if dtype_of(array) == nw.String:
         codes, levels = sorted_levels(*_codes(array.dictionary_encode()))
-        return coded_column(name, "text", codes, levels, missing_values, dtype=label)
+        return coded_column(name, "text", codes, levels, marks, dtype=label)
     if types.is_dictionary(array.type):
         ordered = array.type.ordered
-        return coded_column(
-            name, "category", *_codes(array), missing_values, ordered=ordered, dtype=label
-        )
-    return read_series(array, name, missing_values, label)
+        return coded_column(name, "category", *_codes(array), marks, ordered=ordered, dtype=label)
+    return read_series(array, name, marks, label)
 
 
 def _encoded(array: Any) -> tuple[Any, Any]:

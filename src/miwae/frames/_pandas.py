@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from miwae.columns import TIMES, Cells, Column, as_codes, cannot_fill, coded_column, sorted_levels
+from miwae.columns import (
+    TIMES,
+    Cells,
+    Column,
+    Marks,
+    as_codes,
+    cannot_fill,
+    coded_column,
+    sorted_levels,
+)
 from miwae.errors import DataError
 from miwae.frames._array import filled_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
@@ -18,28 +27,28 @@ from miwae.frames._series import read_series, values_for
 MOST_APART = 45
 
 
-def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Column:
+def read_pandas(series: Any, name: str, marks: Marks) -> Column:
     import pandas as pd
 
     dtype, label = series.dtype, str(series.dtype)
     if isinstance(dtype, np.dtype):
-        column = read_array(series.to_numpy(), name, missing_values)
+        column = read_array(series.to_numpy(), name, marks)
         # Pandas makes floats of columns without any value.
         return column if dtype.kind != "f" or column.n_observed else replace(column, typed=False)
     if isinstance(dtype, pd.SparseDtype):
-        dense = read_pandas(series.sparse.to_dense(), name, missing_values)
+        dense = read_pandas(series.sparse.to_dense(), name, marks)
         return replace(dense, dtype=label, typed=True)
     if isinstance(dtype, pd.ArrowDtype):
-        return read_arrow(_chunked(series), name, missing_values, label)
+        return read_arrow(_chunked(series), name, marks, label)
     if isinstance(dtype, pd.CategoricalDtype):
-        found = series.cat.codes.to_numpy(), dtype.categories.tolist(), missing_values
+        found = series.cat.codes.to_numpy(), dtype.categories.tolist(), marks
         ordered = bool(dtype.ordered)
         return coded_column(name, "category", *found, ordered=ordered, dtype=label)
     if isinstance(dtype, pd.StringDtype):
         codes, words = pd.factorize(series.array)
         found = sorted_levels(codes, words.tolist())
-        return coded_column(name, "text", *found, missing_values, dtype=label)
-    return read_series(series, name, missing_values)
+        return coded_column(name, "text", *found, marks, dtype=label)
+    return read_series(series, name, marks)
 
 
 def _chunked(series: Any) -> Any:

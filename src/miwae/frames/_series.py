@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from miwae import columns
-from miwae.columns import Cells, Column
+from miwae.columns import Cells, Column, Marks
 from miwae.frames._array import in_dtype, read_array
 
 WIDE: tuple[Any, ...] = (nw.Int128, nw.UInt128)  # numpy has no such integers
@@ -50,26 +50,24 @@ def with_type(native: Any, cells: Cells) -> Any:
     return nw.from_native(native, series_only=True).cast(TYPES[cells.storage]).to_native()
 
 
-def read_series(
-    native: Any, name: str, missing_values: tuple[Any, ...], label: str = ""
-) -> Column:
+def read_series(native: Any, name: str, marks: Marks, label: str = "") -> Column:
     """A column in neutral form; `label` is the name of its type, if it is not its own."""
     label, dtype = label or str(_own_type(native)), dtype_of(native)
     series = nw.from_native(native, series_only=True)
     if dtype in WORDS:
         storage = "text" if dtype == nw.String else "category"
-        return columns.coded_column(name, storage, *_codes(native), missing_values, dtype=label)
+        return columns.coded_column(name, storage, *_codes(native), marks, dtype=label)
     missing = series.is_null().to_numpy()
     if dtype == nw.Time:
         # Only as nanoseconds are all times of day integers of one size.
         ticks = series.cast(nw.Time()).cast(nw.Int64()).fill_null(0).to_numpy()
         return columns.tick_column(
-            name, ticks, missing, missing_values, unit="ns", storage="clock", dtype=label
+            name, ticks, missing, marks, unit="ns", storage="clock", dtype=label
         )
     array = _as_array(series, dtype)
     if array is None:
         return columns.other_column(name, missing, dtype=label)
-    column = read_array(array, name, missing_values, missing)
+    column = read_array(array, name, marks, missing)
     whole = column.whole or dtype in WIDE or getattr(_own_type(native), "scale", 1) <= 0
     return replace(column, dtype=label, whole=whole, typed=dtype is not None)
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Flags, Numbers, Quantiles
 from miwae.columns._summary import Summary
 from miwae.events import Event
 
@@ -31,9 +31,9 @@ class Encoding(NamedTuple):
 
     # On the scale of the model; they mean nothing where `seen` is False.
     values: Float[np.ndarray, " N"]
-    seen: Bool[np.ndarray, " N"]  # where the model has a value
+    seen: Flags  # where the model has a value
     # log dy/dx of the change of scale, one per seen cell; None where values have probabilities.
-    log_slope: Float[np.ndarray, " H"] | None = None
+    log_slope: Numbers | None = None
     events: tuple[Event, ...] = ()  # values that the model cannot use as they are
 
     @classmethod
@@ -91,7 +91,7 @@ class AbstractKind(abc.ABC):
         """The cells of a column on the scale of the model; a `DataError` if one is infinite."""
 
     @abc.abstractmethod
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Cells from values on the scale of the model: numbers, seconds, or levels."""
 
     @property
@@ -115,9 +115,7 @@ class AbstractKind(abc.ABC):
         lower = -np.inf if self.lower is None else self.lower
         return lower, np.inf if self.upper is None else self.upper
 
-    def interval(
-        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
-    ) -> Float[np.ndarray, "Q N"]:
+    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
         """The ends of intervals from quantiles of the cells and their single imputation."""
         return limits
 

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers, Quantiles
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import storage_of
 from miwae.columns.kinds._base import (
@@ -77,7 +77,7 @@ class Coded(AbstractKind):
         events = column.unusable(new, "was not seen in fitting")
         return Encoding(codes, ~column.missing & ~new, None, events)
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         codes = np.clip(np.rint(y), 0, len(self.levels) - 1).astype(int)
         return level_array(self.levels)[codes]
 
@@ -86,9 +86,7 @@ class Coded(AbstractKind):
         name = "bernoulli" if self.label == "binary" else self.label
         return Family(name, size=len(self.levels))
 
-    def interval(
-        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
-    ) -> Float[np.ndarray, "Q N"]:
+    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
         """Without an order, the most probable level is both ends."""
         if self.label == "ordinal":
             return limits

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers
 from miwae.columns._summary import MOST_COUNTED, Summary
 from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Family, Limits, Recognised
 from miwae.columns.kinds._number import decoded_number, short, usable
@@ -71,7 +70,7 @@ class Count(AbstractKind):
         events += column.unusable(large, "is too large for a count")
         return Encoding(x, present & ~wrong & ~large, None, events)
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         return decoded_number(y, self.limits, whole=True)
 
     @property

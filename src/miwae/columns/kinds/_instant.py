@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from jaxtyping import Float
 
-from miwae.columns._column import TIMES, Column
+from miwae.columns._column import TIMES, Column, Numbers
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
 from miwae.columns.kinds._base import Limits, Recognised
@@ -63,7 +62,7 @@ class Instant(AbstractScaled):
             upper=upper,
         )
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         x = self.scale.inverse(y)
         if self.step:
             x = np.rint((x - self.phase) / self.step) * self.step + self.phase

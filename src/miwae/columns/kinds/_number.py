@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Flags, Numbers
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
 from miwae.columns._values import MOST_WHOLE, value_text
@@ -92,7 +92,7 @@ class Number(AbstractScaled):
             bounds=bounds or (None, None),
         )
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         return decoded_number(self.scale.inverse(y), self.limits, whole=self.whole)
 
 
@@ -139,7 +139,7 @@ def short(value: float) -> str:
     return value_text(value) if whole else f"{value:g}"
 
 
-def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Bool[np.ndarray, " N"]:
+def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Flags:
     lower, upper = bounds
     slack = 1e-7  # a bound that the column holds in single precision is still that bound
     below = False if lower is None else x < lower - slack * abs(lower)
@@ -147,7 +147,7 @@ def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Bool[np.ndarray, " N"
     return np.zeros(len(x), dtype=bool) | below | above
 
 
-def usable(column: Column, bounds: Bounds) -> tuple[Bool[np.ndarray, " N"], tuple[Event, ...]]:
+def usable(column: Column, bounds: Bounds) -> tuple[Flags, tuple[Event, ...]]:
     """Where a column has numbers that are finite and within bounds, and events about others."""
     column.require_finite()
     wrong = ~column.missing & outside(column.values, bounds)
@@ -155,9 +155,7 @@ def usable(column: Column, bounds: Bounds) -> tuple[Bool[np.ndarray, " N"], tupl
     return ~column.missing & ~wrong, events
 
 
-def on_scale(
-    scale: Scale, x: Float[np.ndarray, " H"], seen: Bool[np.ndarray, " N"]
-) -> Float[np.ndarray, " N"]:
+def on_scale(scale: Scale, x: Numbers, seen: Flags) -> Float[np.ndarray, " N"]:
     """Values of seen cells on the scale of the model, zeros elsewhere."""
     values = np.zeros(len(seen))
     with np.errstate(over="ignore"):
@@ -165,9 +163,7 @@ def on_scale(
     return values
 
 
-def decoded_number(
-    x: Float[np.ndarray, " H"], limits: tuple[float, float], *, whole: bool
-) -> Float[np.ndarray, " H"]:
+def decoded_number(x: Numbers, limits: tuple[float, float], *, whole: bool) -> Numbers:
     """Numbers rounded if the column is of whole ones, and drawn within its limits."""
     lower, upper = limits
     if whole:

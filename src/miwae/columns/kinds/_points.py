@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers, Quantiles
 from miwae.columns._scales import Scale, standardisation
 from miwae.columns._summary import Summary
 from miwae.columns.kinds._base import AbstractKind, Encoding, Family, Limits, Recognised
@@ -77,7 +77,7 @@ class Points(AbstractKind):
         events += column.unusable(new, "was not seen in fitting", then)
         return Encoding(on_scale(self.scale, nearest, present), present, None, events)
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Means may lie between the values; draws, which single precision rounds, do not."""
         x = self.scale.inverse(y)
         nearest = self._nearest(x)
@@ -95,9 +95,7 @@ class Points(AbstractKind):
     def remark(self) -> str:
         return f"modelled by its {len(self.values)} values"
 
-    def interval(
-        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
-    ) -> Float[np.ndarray, "Q N"]:
+    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
         """Values that occur: where two models differ, a quantile can lie between two of them."""
         return self.scale.forward(self._nearest(self.scale.inverse(limits)))
 
@@ -108,9 +106,7 @@ class Points(AbstractKind):
         with np.errstate(over="ignore"):
             return np.where(x - low <= high - x, low, high)
 
-    def _are_equal(
-        self, x: Float[np.ndarray, " H"], nearest: Float[np.ndarray, " H"]
-    ) -> Bool[np.ndarray, " H"]:
+    def _are_equal(self, x: Numbers, nearest: Numbers) -> Bool[np.ndarray, " H"]:
         """Where single precision on the scale of the model cannot tell both apart."""
         with np.errstate(over="ignore"):
             y, point = self.scale.forward(x), self.scale.forward(nearest)

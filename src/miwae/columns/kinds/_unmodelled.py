@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import MOST_WHOLE
 from miwae.columns.kinds._base import AbstractKind, Encoding, Limits, Recognised, level_array
@@ -49,7 +48,7 @@ class Constant(AbstractUnmodelled):
             raise column.refusal(label, f"it has {summary.n_distinct} distinct values")
         return cls(value=next(iter(summary.values or ())))
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         return level_array((self.value,))[np.zeros(len(y), dtype=int)]
 
 
@@ -71,7 +70,7 @@ class Empty(AbstractUnmodelled):
             raise column.refusal(label, why)
         return cls()
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Zeros, for those who keep empty columns."""
         return np.zeros(len(y))
 
@@ -106,6 +105,6 @@ class Skipped(AbstractUnmodelled):
     def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Skipped":
         return cls()
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Never asked for: its missing cells stay missing."""
         raise NotImplementedError("cells of skipped columns are not imputed")
