@@ -31,10 +31,7 @@ LONGEST = 9.2e9
 
 
 def read_objects(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
-    """A column of objects in neutral form.
-
-    Cells that count as missing do not count for the type: numbers and "?" are numbers.
-    """
+    """A column of objects; cells that count as missing say nothing about its type."""
     return replace(_read(array, name, marks, dtype), typed=False)
 
 
@@ -122,14 +119,12 @@ def _text(observed: np.ndarray, missing: Flags, name: str, dtype: str) -> Column
 
 
 def _like(rest: np.ndarray, cells: Cells, name: str) -> list[Any]:
-    """Numbers as objects of the type of the cells that stay; without any, of the fill's own.
-
-    Text among them is left out: it can be a mark for missing cells that are not filled.
-    """
+    """Numbers as objects of the type of the cells that stay; without any, of the cells' own."""
     values, types = cells.values, set(map(type, rest))
     kinds = {storage_of(cls) for cls in types}
     if kinds == {"text"}:
         raise DataError(f"column {name!r} holds text: fill it with levels, not with numbers")
+    # Text among numbers can be a mark for missing cells that are not filled.
     kinds = (kinds - {"text"}) or {cells.storage}
     if kinds == {"boolean"}:
         return as_booleans(values, name).tolist()

@@ -36,10 +36,8 @@ def _marked(storage: Storage, marks: Marks) -> list[Any]:
 def number_column(
     name: str, values: Numbers, missing: Flags, marks: Marks, *, whole: bool, dtype: str
 ) -> Column:
-    """A column of numbers, compared in their own precision before they become float64.
-
-    Where they are that already, and NaN where missing, they are not copied.
-    """
+    """A column of numbers; float64 that is NaN where missing is not copied."""
+    # Compared in their own precision, before they become float64.
     missing = missing.copy()
     for number in _marked("number", marks):
         missing |= values == _as_dtype(number, values.dtype)
@@ -87,11 +85,8 @@ def coded_column(
     ordered: bool = False,
     dtype: str,
 ) -> Column:
-    """A column of text or categories, coded as positions in `levels`, -1 where missing.
-
-    Levels that count as missing are no levels, also if the table declares them.
-    """
-    gone = keys_of(marks)
+    """A column of text or categories, coded as positions in `levels`, -1 where missing."""
+    gone = keys_of(marks)  # which are no levels, also if the table declares them
     kept = np.array([not gone or key_of(level) not in gone for level in levels], bool)
     # The code -1 finds the last element.
     position = np.append(np.where(kept, np.cumsum(kept) - 1.0, np.nan), np.nan)

@@ -45,7 +45,11 @@ class Scale:
 
     def forward(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """To the scale of the model."""
-        return (self._shaped(x) - self.centre) / self.spread
+        if self.shape == "log":
+            x = np.log(x)
+        if self.shape == "asinh":
+            x = np.arcsinh((x - self.shift) / self.unit)
+        return (x - self.centre) / self.spread
 
     def inverse(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Back to the user's scale."""
@@ -87,13 +91,6 @@ class Scale:
             up = max(self.unit / self.deviation / 2, SMALLEST_UNIT)
             down, centre = -up, self.centre
         return up, down, self.spread, centre, self.lowest, self.highest
-
-    def _shaped(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        if self.shape == "log":
-            return np.log(x)
-        if self.shape == "asinh":
-            return np.arcsinh((x - self.shift) / self.unit)
-        return x
 
 
 def _fitted(

@@ -166,7 +166,13 @@ def _column_schema(
     column: Column, summary: Summary, asked: str | None, bounds: Limits
 ) -> ColumnSchema:
     known = (column, summary, bounds)
-    kind, reason = _inferred(*known) if asked is None else _specified(asked, *known)
+    if asked is None:
+        if column.storage in ("number", *TIMES):
+            column.require_finite()
+        found = (cls.recognised(*known) for cls in KINDS_IN_ORDER)
+        kind, reason = next(recognised for recognised in found if recognised is not None)
+    else:
+        kind, reason = _specified(asked, *known)
     if bounds is not None:
         _require_within(column, kind, bounds)
     reason = f"{reason}; {kind.remark}" if kind.remark else reason
@@ -178,13 +184,6 @@ def _column_schema(
         example=column.example,
         specified=asked is not None,
     )
-
-
-def _inferred(column: Column, summary: Summary, bounds: Limits) -> Recognised:
-    if column.storage in ("number", *TIMES):
-        column.require_finite()
-    found = (cls.recognised(column, summary, bounds) for cls in KINDS_IN_ORDER)
-    return next(recognised for recognised in found if recognised is not None)
 
 
 def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> Recognised:

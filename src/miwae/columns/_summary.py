@@ -23,10 +23,7 @@ STEPS = (86_400.0, 3_600.0, 60.0, 1.0, 1e-3)
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Facts about the observed cells of a column.
-
-    `a.merged(b)` of two parts of a column is the summary of the whole column, however it was cut.
-    """
+    """Facts about the observed cells of a column; `a.merged(b)` are those of both parts."""
 
     storage: Storage
     n_observed: int  # cells that have a value
@@ -63,18 +60,12 @@ class Summary:
 
     @property
     def looks_like_shares(self) -> bool:
-        """Numbers from 0 to 1 of which the largest comes near 1.
-
-        If they are no shares, little is lost: imputed values stay near the observed range anyway.
-        """
+        """Numbers from 0 to 1 of which the largest comes near 1."""
+        # If they are no shares, little is lost: imputed values stay near the observed range.
         return self.lowest >= 0 and 0.5 < self.highest <= 1
 
     def merged(self, other: "Summary") -> "Summary":
-        """The summary of the cells of both.
-
-        Raises:
-            DataError: the parts are stored differently, so that nothing tells how the whole is.
-        """
+        """The summary of the cells of both, which must be stored alike."""
         known = {(type(level), level) for level in self.declared}
         more = (level for level in other.declared if (type(level), level) not in known)
         declared = (*self.declared, *more)

@@ -79,10 +79,7 @@ def seconds_of(value: Any) -> float:
 
 
 def key_of(value: Any) -> tuple[str, Any] | None:
-    """What two values have in common if they are equal, None for what equals nothing.
-
-    Kinds stay apart: 0 as a missing value of counts says nothing about False.
-    """
+    """What equal values have in common (0 is not False); None for what equals nothing."""
     kind = storage_of(type(value))
     if kind is None:
         return None

@@ -41,10 +41,7 @@ def as_booleans(values: np.ndarray, name: str) -> Bool[np.ndarray, " H"]:
 
 
 def as_decimals(cells: Cells, precision: int, scale: int, name: str) -> list[Decimal]:
-    """The nearest decimals of a precision (digits in all) and scale (those after the point).
-
-    They are rounded towards the inside where the nearest would be out of bounds.
-    """
+    """The nearest decimals within bounds; `scale` is the number of digits after the point."""
     context = Context(prec=max(precision, 1) + 400)  # room for any float64
     unit = Decimal(1).scaleb(-scale)
     limit = Decimal(10**precision - 1).scaleb(-scale, context)

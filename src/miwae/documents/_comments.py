@@ -91,11 +91,9 @@ def _first_records(data: bytes, delimiter: str, encoding: str, count: int) -> li
 
 
 def _lacks_header(records: list[list[str]], na_words: Set[str], *, spaced: bool) -> bool:
-    """Whether a table starts with data: with numbers or missing values, which names are not.
-
-    Where nothing but text follows, a space after the # makes it a comment.
-    """
+    """Whether a table starts with data: with numbers or missing values, which names are not."""
     looks = [_looks_like_data(record, na_words) for record in records]
+    # Where nothing but text follows, a space after the # makes it a comment.
     return looks[0] or not (spaced or any(looks))
 
 

@@ -158,11 +158,16 @@ def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> Excel
             "LibreOffice and save it"
         )
     words = frozenset(na_words)
+
+    def value(cell: Any) -> Any:
+        missing = isinstance(cell.value, str) and cell.value.strip() in words
+        return None if missing or cell.data_type == "e" else cell.value  # an error such as #N/A
+
     return ExcelDocument(
         names=names,
         n_rows=height,
         content=content,
-        cells=tuple(_each(lambda cell: _value(cell, words), shown_cells, object).T),
+        cells=tuple(_each(value, shown_cells, object).T),
         top=top + 1,
         left=left,
         fixed_cells={"formulas": formulas, "parts of merged cells": merged},
@@ -192,9 +197,3 @@ def _each(
     function: Callable[[Any], Any], grid: Shaped[np.ndarray, "N W"], dtype: type = bool
 ) -> Shaped[np.ndarray, "N W"]:
     return np.frompyfunc(function, 1, 1)(grid).astype(dtype)
-
-
-def _value(cell: Any, na_words: frozenset[str]) -> Any:
-    """The value of a cell; None for #N/A and other errors, and for words that mean missing."""
-    missing = isinstance(cell.value, str) and cell.value.strip() in na_words
-    return None if missing or cell.data_type == "e" else cell.value

@@ -27,10 +27,7 @@ def open_text(
     header: bool = True,
     date_orders: Mapping[str, str] | None = None,
 ) -> TextDocument:
-    """Open the content of a CSV file; see `open_document`.
-
-    Lines above the table that begin with # are comments: they are kept, but not read.
-    """
+    """Open the content of a CSV file, as `open_document` does."""
     inner, encoding, bom = decoded(data, encoding)
     if header and inner.strip() and inner.startswith((b"\n", b"\r")):
         raise DataError("line 1 is blank, where the names should be: delete it")

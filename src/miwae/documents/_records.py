@@ -30,10 +30,7 @@ _SAMPLE = 1 << 20
 
 
 def split_records(data: bytes, delimiter: str, *, above: int = 0) -> tuple[tuple[Spans, ...], str]:
-    """For each column, the raw fields of all records, and what ends the first record.
-
-    `above` is how many lines of the file come before the text, for messages.
-    """
+    """For each column, the raw fields of all records, and what ends the first record."""
     n_bytes = len(data.rstrip(b"\r\n"))
     if not n_bytes:
         raise DataError("the file is empty: it has no header and no rows")

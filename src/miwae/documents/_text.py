@@ -108,10 +108,7 @@ class TextDocument(Document):
                 )
 
     def patched(self, cells: _NewFields, dialect: Dialect) -> bytes:
-        """The content of the file with some raw fields replaced.
-
-        If the dialect has another delimiter, fields that contain it are quoted.
-        """
+        """The content with some raw fields replaced; another delimiter makes others quoted."""
         data = self.data
         changes = [(self.fields(j).taken(rows), fields) for j, (rows, fields) in cells.items()]
         if dialect.delimiter != self.dialect.delimiter:
@@ -199,16 +196,13 @@ def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
     rows, objects = np.flatnonzero(~column.missing), np.full(len(texts), None)
     if column.storage == "text" or column.whole:
         # Integers from their texts, since float64 has no digits after the sixteenth.
-        make = _whole if column.whole else str
-        objects[rows] = [make(texts[row]) for row in rows.tolist()]
+        # Python does not convert thousands of digits, which are infinite as a float.
+        kept = (texts[row] for row in rows.tolist())
+        make = (lambda t: int(t) if len(t) < MOST_DIGITS else float(t)) if column.whole else str
+        objects[rows] = [make(text) for text in kept]
         return objects
     cells = Cells(rows, column.values[rows], storage=column.storage)
     objects = filled_objects(objects, cells, column.name)
     if isinstance(form, TimeFormat) and form.zone:
         objects[rows] = [instant.replace(tzinfo=datetime.UTC) for instant in objects[rows]]
     return objects
-
-
-def _whole(text: str) -> int | float:
-    """An integer; Python does not convert thousands of digits, which are infinite as a float."""
-    return int(text) if len(text) < MOST_DIGITS else float(text)

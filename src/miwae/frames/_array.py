@@ -85,11 +85,9 @@ def completed_array(array: np.ndarray, cells: CellsByColumn) -> np.ndarray:
 
 
 def array_with_columns(array: np.ndarray, more: NewColumns, *, first: bool) -> np.ndarray:
-    """With further columns, whose names are lost.
-
-    Arrays of floats and of objects keep their dtype, integers and booleans get the narrowest
-    that holds all, and everything else becomes objects.
-    """
+    """With further columns, whose names are lost."""
+    # Floats and objects keep their dtype, integers and booleans get the narrowest that holds all,
+    # and everything else becomes objects.
     parts, dtype = [values[:, None] for values in more.values()], array.dtype
     if dtype.kind in "iub":
         dtype = np.result_type(dtype, *parts)

@@ -43,10 +43,7 @@ def _codes(array: Any) -> tuple[Int[np.ndarray, " N"], list[Any]]:
 
 
 def filled_arrow(array: Any, cells: Cells, name: str) -> Any:
-    """A chunked array of the same chunks and type, with some cells replaced.
-
-    One of type null gets a type for these cells.
-    """
+    """The same chunks and type with some cells replaced; null gets a type for the cells."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -81,10 +78,8 @@ def _filled_dictionary(array: Any, cells: Cells, name: str) -> Any:
 
 
 def _replaced(array: Any, rows: Int[np.ndarray, " H"], values: Any) -> Any:
-    """With other values in some rows, chunk by chunk: chunks without any are the very same.
-
-    Taken from the old values and the new ones below them, which copies any type exactly.
-    """
+    """With other values in some rows; chunks without any of these are the very same."""
+    # Taken from the old values and the new ones below them, which copies any type exactly.
     import pyarrow as pa
 
     chunks, start = [], 0

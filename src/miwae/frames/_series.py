@@ -73,10 +73,8 @@ def read_series(native: Any, name: str, marks: Marks, label: str = "") -> Column
 
 
 def _codes(series: Any) -> tuple[Int[np.ndarray, " N"], list[str]]:
-    """Codes, -1 for null, and levels of a column of polars.
-
-    A Categorical declares no levels: its own are those of all columns.
-    """
+    """Codes, -1 for null, and levels of a column of polars."""
+    # A Categorical declares no levels: its own are those of all columns.
     import polars as pl
 
     words = series.cast(pl.String)
@@ -100,10 +98,7 @@ def _as_array(series: nw.Series, dtype: Any) -> np.ndarray | None:
 
 
 def values_for(native: Any, cells: Cells, name: str) -> list[Any] | np.ndarray:
-    """The values of cells in a form of which the library can make its own type.
-
-    Text and decimals are lists, times arrays of numpy's types, times of day integers.
-    """
+    """The values of cells in a form of which the library can make its own type."""
     values, dtype, own = cells.values, dtype_of(native), _own_type(native)
     if dtype == nw.Decimal:
         return columns.as_decimals(cells, own.precision, own.scale, name)

@@ -76,10 +76,7 @@ class AbstractKind(abc.ABC):
     def specified(
         cls, label: str, column: Column, summary: Summary, bounds: Limits
     ) -> "AbstractKind":
-        """The kind of a column that the user says is of it, by one of the class's `LABELS`.
-
-        A `DataError` names an observed cell that contradicts it.
-        """
+        """The kind of a column that the user asks for by one of its `LABELS`, or a `DataError`."""
         raise NotImplementedError(f"{cls.__name__} has no label by which users can ask for it")
 
     def reads(self, column: Column) -> bool:

@@ -29,9 +29,12 @@ class Count(AbstractKind):
     def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """Zeros, and a variance that is larger than the mean."""
         whole = column.storage == "number" and summary.is_whole
-        if not whole or bounds is not None or not _look_like_counts(summary):
+        if not whole or bounds or summary.lowest < 0 or summary.highest > MOST_COUNTED:
             return None
-        zeros = summary.n_zero / summary.n_observed
+        n, total, zeros = summary.n_observed, summary.total, summary.n_zero / summary.n_observed
+        # In exact sums: a variance of at least the mean.
+        if summary.n_zero < ZEROS * n or n * summary.squares - total**2 < n * total:
+            return None
         reason = f"whole numbers from 0 to {short(summary.highest)}, {zeros:.0%} of them 0"
         return Recognised(cls._learned(column, None), reason)
 
@@ -80,11 +83,3 @@ class Count(AbstractKind):
     @property
     def unit(self) -> float:
         return self.spread
-
-
-def _look_like_counts(summary: Summary) -> bool:
-    """Zeros, and a large variance, in exact sums: n sum x^2 - (sum x)^2 >= n sum x."""
-    if summary.lowest < 0 or summary.highest > MOST_COUNTED:
-        return False
-    n, total = summary.n_observed, summary.total
-    return summary.n_zero >= ZEROS * n and n * summary.squares - total**2 >= n * total
