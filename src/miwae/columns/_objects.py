@@ -44,14 +44,12 @@ def _read(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
         values = _spread(np.array([float(v) for v in observed], np.float64), missing)
         whole = bool(types) and all(issubclass(cls, int | np.integer) for cls in types)
         return number_column(name, values, missing, (), whole=whole, dtype=dtype)
-    if kinds == {"boolean"}:
-        values = _spread(observed.astype(np.float64), missing)
-        return Column(name=name, storage="boolean", values=values, missing=missing, dtype=dtype)
-    storage = _sort_of_time(kinds)
+    storage = "boolean" if kinds == {"boolean"} else _sort_of_time(kinds)
     # Months and years of NumPy are no number of seconds.
     units = {np.datetime_data(v.dtype)[0] for v in observed if isinstance(v, np.timedelta64)}
     if storage is not None and not units & {"M", "Y"}:
-        values = _spread(np.array([seconds_of(v) for v in observed], np.float64), missing)
+        number = float if storage == "boolean" else seconds_of
+        values = _spread(np.array([number(v) for v in observed], np.float64), missing)
         return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
     if kinds <= {"text", "number", "boolean"}:
         return _text(observed, missing, name, dtype)

@@ -11,7 +11,7 @@ from miwae.columns._column import Column, Flags, Storage
 from miwae.columns._times import seconds_from_ticks, ticks_of
 from miwae.columns._values import Marks, key_of, keys_of
 
-Numbers: TypeAlias = Real[np.ndarray, " N"]
+Reals: TypeAlias = Real[np.ndarray, " N"]
 Ints: TypeAlias = Int[np.ndarray, " N"]
 
 
@@ -34,7 +34,7 @@ def _marked(storage: Storage, marks: Marks) -> list[Any]:
 
 
 def number_column(
-    name: str, values: Numbers, missing: Flags, marks: Marks, *, whole: bool, dtype: str
+    name: str, values: Reals, missing: Flags, marks: Marks, *, whole: bool, dtype: str
 ) -> Column:
     """A column of numbers; float64 that is NaN where missing is not copied."""
     # Compared in their own precision, before they become float64.

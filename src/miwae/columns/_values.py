@@ -19,6 +19,16 @@ Marks: TypeAlias = tuple[Any, ...]  # values that count as missing
 # The three storages that hold seconds, with the words for them in messages.
 TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock": "times of day"}
 
+# By type; the first that fits, since to NumPy and Python booleans and durations are integers too.
+_STORAGES: dict[Storage, Any] = {
+    "boolean": bool | np.bool_,
+    "duration": datetime.timedelta | np.timedelta64,
+    "number": numbers.Real | Decimal,
+    "text": str,
+    "time": datetime.date | np.datetime64,
+    "clock": datetime.time,
+}
+
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86400
 
@@ -35,21 +45,9 @@ def check_names(names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def storage_of(cls: type) -> str | None:
+def storage_of(cls: type) -> Storage | None:
     """What the values of a Python type are: a storage, or None for what has none of its own."""
-    if issubclass(cls, bool | np.bool_):
-        return "boolean"
-    if issubclass(cls, datetime.timedelta | np.timedelta64):  # the latter is an integer to numpy
-        return "duration"
-    if issubclass(cls, numbers.Real | Decimal):
-        return "number"
-    if issubclass(cls, str):
-        return "text"
-    if issubclass(cls, datetime.date | np.datetime64):
-        return "time"
-    if issubclass(cls, datetime.time):
-        return "clock"
-    return None
+    return next((storage for storage, base in _STORAGES.items() if issubclass(cls, base)), None)
 
 
 def is_missing(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """What the texts of a column's cells mean: numbers, words for true and false, times, or text."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,6 +65,13 @@ class Missing:
         return Missing(frozenset(words), frozenset(numbers))
 
 
+class CellTexts(NamedTuple):
+    """Cells as Python strings, without quotes and the spaces around them."""
+
+    texts: list[str]
+    quoted: Sequence[bool]  # which of them were in quotes
+
+
 class Known(NamedTuple):
     """What was learned about a column from other cells: what it holds, and how that is written."""
 
@@ -77,7 +85,7 @@ class ParsedColumn(NamedTuple):
     column: Column
     form: CellFormat
     as_learned: bool  # it would be text by itself, and is not by what was learned
-    quoted: bool = False  # all cells that have a value are in quotes
+    quoted: bool  # all cells that have a value are in quotes
 
 
 class _Typed(NamedTuple):
@@ -91,11 +99,8 @@ class _Typed(NamedTuple):
 
 def parse_column(
     name: str,
-    data: Bytes,
-    raw: Spans,
+    cells: CellTexts,
     missing: Missing,
-    *,
-    encoding: str,
     mark: str,
     order: str | None = None,
     known: Known | None = None,
@@ -104,21 +109,7 @@ def parse_column(
 
     `order` (of year, month and day) and `known` count where the cells do not show it.
     """
-    texts, quoted = _unquoted(data, raw, encoding)
-    parsed = parse_texts(name, texts, missing, mark, order, known)
-    observed = ~parsed.column.missing
-    return parsed._replace(quoted=bool(observed.any() and np.all(quoted, where=observed)))
-
-
-def parse_texts(
-    name: str,
-    texts: Sequence[str],
-    missing: Missing,
-    mark: str,
-    order: str | None = None,
-    known: Known | None = None,
-) -> ParsedColumn:
-    """As `parse_column`, for cells that are not in a file yet."""
+    texts, quoted = cells
     distinct = [text for text in dict.fromkeys(texts) if text not in missing.words]
     typed = _by_own_look(distinct, missing, mark, order)
     if known is not None:
@@ -131,7 +122,8 @@ def parse_texts(
         form = known.form
     stored = {"dtype": "text", "example": example, "typed": False, **typed.fields}
     column = Column(name=name, values=values, missing=absent, **stored)
-    return ParsedColumn(column, form, typed.as_learned)
+    in_quotes = not absent.all() and all(itertools.compress(quoted, ~absent))
+    return ParsedColumn(column, form, typed.as_learned, in_quotes)
 
 
 def format_of(example: str) -> CellFormat:
@@ -149,19 +141,14 @@ def has_decimals(texts: Sequence[str], missing: Missing, mark: str) -> bool:
     return not all(map(thousands, marked)) and any(text.partition(mark)[2] for text in marked)
 
 
-def cell_texts(data: Bytes, raw: Spans, encoding: str) -> list[str]:
-    """Cells as Python strings, without quotes and the spaces around them."""
-    return _unquoted(data, raw, encoding)[0]
-
-
-def _unquoted(data: Bytes, raw: Spans, encoding: str) -> tuple[list[str], list[bool]]:
+def cell_texts(data: Bytes, raw: Spans, encoding: str) -> CellTexts:
     fields = [field.decode(encoding).strip(" \t") for field in span_bytes(data, raw)]
     quoted = [len(field) >= 2 and field[0] == field[-1] == QUOTE for field in fields]
     texts = [
         field[1:-1].strip(" \t").replace(QUOTE * 2, QUOTE) if in_quotes else field
         for field, in_quotes in zip(fields, quoted, strict=True)
     ]
-    return texts, quoted
+    return CellTexts(texts, quoted)
 
 
 def _as_learned(texts: Sequence[str], missing: Missing, own: _Typed, known: Known) -> _Typed:

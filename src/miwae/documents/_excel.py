@@ -73,8 +73,7 @@ class ExcelReading(Reading):
         values = new.values[free]
         times = [value for value in cells if isinstance(value, datetime.datetime)]
         if times and values.dtype != object:
-            days = all(value.time() == datetime.time() for value in times)
-            unit = _DAY if days else 1.0
+            unit = _DAY if all(time.time() == datetime.time() for time in times) else 1.0
             values = np.rint(values / unit) * unit
         return replace(new, rows=new.rows[free], values=values)
 
@@ -143,7 +142,9 @@ def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> Excel
         for place, name in enumerate(header, start=1)
     )
     check_names(names)
-    stored_cells, shown_cells = (_grid(one, top, left, len(names)) for one in (stored, shown))
+    below = {"min_row": top + 1, "min_col": left, "max_col": left + len(names) - 1}
+    rows = (list(sheet.iter_rows(**below)) for sheet in (stored, shown))
+    stored_cells, shown_cells = (np.array(r, object).reshape(-1, len(names)) for r in rows)
     used = _each(lambda cell: cell.value is not None, stored_cells).any(axis=1)
     height = int(np.flatnonzero(used).max(initial=-1)) + 1
     stored_cells, shown_cells = stored_cells[:height], shown_cells[:height]
@@ -183,14 +184,6 @@ def _header(sheet: Any) -> tuple[int, int, list[Any]]:
             names = [sheet.cell(used[0].row, j).value for j in range(left, right + 1)]
             return used[0].row, left, names
     raise DataError("the first sheet is empty")
-
-
-def _grid(sheet: Any, top: int, left: int, width: int) -> Shaped[np.ndarray, "N W"]:
-    rows = list(sheet.iter_rows(min_row=top + 1, min_col=left, max_col=left + width - 1))
-    grid = np.empty((len(rows), width), object)
-    for i, row in enumerate(rows):
-        grid[i] = row
-    return grid
 
 
 def _each(

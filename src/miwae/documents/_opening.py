@@ -46,7 +46,7 @@ def open_text(
     fields, terminator = split_records(inner, delimiter, above=above)
     buffer = np.frombuffer(inner, dtype=np.uint8)
     top = Spans(*(np.array([spans[k][0] for spans in fields]) for k in (0, 1)))
-    names = cell_texts(buffer, top, here) if header else [""] * len(fields)
+    names = cell_texts(buffer, top, here).texts if header else [""] * len(fields)
     dialect = Dialect(
         delimiter=delimiter, encoding=encoding, bom=bom, line_terminator=terminator, header=header
     )

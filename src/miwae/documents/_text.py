@@ -11,13 +11,13 @@ from jaxtyping import Int
 
 from miwae.columns import Cells, filled_objects
 from miwae.documents._cells import (
+    CellTexts,
     Known,
     Missing,
     ParsedColumn,
     cell_texts,
     format_of,
     parse_column,
-    parse_texts,
 )
 from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
 from miwae.documents._document import Document, Family, Patch, Reading
@@ -62,24 +62,20 @@ class TextDocument(Document):
         """Where the raw fields of a column are, below the header."""
         return self.records[position].taken(slice(int(self.dialect.header), None))
 
-    def texts(self, position: int) -> list[str]:
-        """The cells of a column, without quotes and the spaces around them."""
+    def cells(self, position: int) -> CellTexts:
         return cell_texts(self.data, self.fields(position), self.encoding)
+
+    def texts(self, position: int) -> list[str]:
+        return self.cells(position).texts
 
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "TextReading":
         missing = Missing(self.na_words).also(tuple(marks))
+        mark, known = self.dialect.decimal, [None] * len(self.names)
+        if like is not None:
+            known = list(map(self._known, like))
         parsed = tuple(
-            parse_column(
-                name,
-                self.data,
-                self.fields(position),
-                missing,
-                encoding=self.encoding,
-                mark=self.dialect.decimal,
-                order=self.orders.get(name),
-                known=None if like is None else self._known(like[position]),
-            )
-            for position, name in enumerate(self.names)
+            parse_column(name, self.cells(j), missing, mark, self.orders.get(name), known[j])
+            for j, name in enumerate(self.names)
         )
         self._refuse_other_orders(parsed)
         columns = tuple(parts.column for parts in parsed)
@@ -170,7 +166,7 @@ class TextReading(Reading):
         document, counts = self.document, Counter[str]()
         for position, column in enumerate(self.columns):
             spans = document.fields(position).taken(column.missing)
-            counts.update(cell_texts(document.data, spans, document.encoding))
+            counts.update(cell_texts(document.data, spans, document.encoding).texts)
         return dict(counts.most_common())
 
     def _texts(self, position: int, new: Cells) -> list[str]:
@@ -187,7 +183,8 @@ class TextReading(Reading):
         column, form, *_ = self.parsed[position]
         storage = (not column.n_observed and new.storage) or column.storage
         mark, order = self.document.dialect.decimal, self.document.orders.get(column.name)
-        return parse_texts(column.name, texts, self.missing, mark, order, Known(storage, form))
+        cells, known = CellTexts(texts, [False] * len(texts)), Known(storage, form)
+        return parse_column(column.name, cells, self.missing, mark, order, known)
 
 
 def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
