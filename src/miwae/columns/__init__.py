@@ -16,8 +16,17 @@ from miwae.columns._reading import (
 )
 from miwae.columns._scales import Scale
 from miwae.columns._schema import ColumnSchema, Schema, infer_schema
-from miwae.columns._times import PER_SECOND, SECONDS_PER, ticks_of, ticks_of_day
-from miwae.columns._values import TIMES, Marks, Storage, check_names, is_missing
+from miwae.columns._values import (
+    PER_SECOND,
+    SECONDS_PER,
+    TIMES,
+    Marks,
+    Storage,
+    check_names,
+    is_missing,
+    ticks_of,
+    ticks_of_day,
+)
 from miwae.columns._writing import (
     as_booleans,
     as_codes,

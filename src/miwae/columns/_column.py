@@ -40,7 +40,7 @@ class Column:
     example: str = ""
     # The column has a declared type that limits what can be put into it. False for cells of
     # text files and spreadsheets, for Python objects, and for columns without values that have
-    # only the type that a library gives to nothing.
+    # only the type that a library gives to empty columns.
     typed: bool = True
 
     @property

@@ -20,7 +20,7 @@ MOST_PATTERNS = 10
 FEWEST_DAYS = 3
 DAYS = (19_000_101, 21_001_231)
 
-# Numbers that people write where they have none.
+# Numbers that people write for missing values.
 SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0)
 
 # 10%, $5, 1,234.50, 1'234, with a typographical minus or space: numbers to people only.
@@ -92,9 +92,9 @@ class Inspection:
 def inspect_columns(
     columns: Sequence[Column], schema: Schema, *, of_text: bool = True
 ) -> Inspection:
-    """Count what is missing, alone and together, and look for numbers that stand for nothing.
+    """Count what is missing, alone and together, and look for values that may mean missing.
 
-    Columns of a text file (`of_text`) are what their cells look like.
+    In a text file (`of_text`), only the look of its cells shows the type of a column.
     """
     if not columns:
         return Inspection(0, (), (), 0, ())
@@ -135,7 +135,7 @@ def _suspicious(column: Column) -> Iterator[Hint]:
     for value in SENTINELS:
         count = int(np.count_nonzero(x == value))
         far = value < low - (high - low) or value > high + (high - low)
-        # -1 and 1 are two sides of a coin.
+        # A column of -1 and 1 codes two values.
         if count > 1 and far and not low == high == -value:
             text = (
                 f"column {column.name!r} has the value {value:g} in {count} cells, far from all "

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Int, Real
 
 from miwae.columns._column import Column, Flags, Storage
-from miwae.columns._times import seconds_from_ticks, ticks_of
-from miwae.columns._values import Marks, key_of, keys_of
+from miwae.columns._values import Marks, key_of, keys_of, seconds_from_ticks, ticks_of
 
 Reals: TypeAlias = Real[np.ndarray, " N"]
 Ints: TypeAlias = Int[np.ndarray, " N"]

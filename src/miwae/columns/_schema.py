@@ -20,8 +20,6 @@ from miwae.events import Event
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """What a column is taken for."""
-
     name: str
     kind: AbstractKind  # how it is encoded, modelled and decoded; `kind.label` is the word for it
     reason: str  # why, in words
@@ -44,7 +42,6 @@ class ColumnSchema:
         return self.kind.encoded(column)
 
     def cells(self, rows: np.ndarray, y: Float[np.ndarray, " H"]) -> Cells:
-        """Imputed cells from values on the scale of the model."""
         lower, upper = self.kind.limits
         values = self.kind.decoded(np.asarray(y, dtype=np.float64))
         return Cells(rows, values, lower, upper, self.storage, self.kind.levels)
@@ -122,7 +119,6 @@ class Schema:
 
     @property
     def skipped(self) -> tuple[int, ...]:
-        """Positions of the columns that are kept as they are."""
         return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Skipped))
 
     def __str__(self) -> str:
@@ -146,10 +142,6 @@ def infer_schema(
             gives the order of the levels.
         bounds: (lower, upper) of numeric columns, by name or position; None for no limit.
         summaries: of all rows, where `columns` has a sample of them.
-
-    Raises:
-        SettingsError: an unknown column or kind, bounds that make no sense.
-        DataError: a column that cannot be of the kind asked for, or breaks its bounds.
     """
     names = [column.name for column in columns]
     kinds = by_position(names, column_kinds, "column_kinds")

@@ -18,7 +18,7 @@ from miwae.documents._formats import (
     PlainFormat,
     example_of,
 )
-from miwae.documents._spans import Bytes, Spans, span_bytes
+from miwae.documents._records import Bytes, Spans, span_bytes
 from miwae.documents._times import TimeFormat, parsed_times
 
 _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))

@@ -22,14 +22,12 @@ _MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1", b"%PDF", b"\x89PNG", b
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a text file is written."""
-
     delimiter: str = ","
     encoding: str = "utf-8"  # without the byte order mark
     bom: bytes = b""
     line_terminator: str = "\n"  # of the first record, and of records that are added
     decimal: str = "."
-    decimal_shown: bool = True  # by some number, or since the delimiter leaves no other
+    decimal_shown: bool = True  # some number shows it, or the delimiter allows no other
     header: bool = True
 
     def field(self, text: str, *, quoted: bool = False) -> bytes:
@@ -81,7 +79,7 @@ def decoded(data: bytes, encoding: str | None) -> tuple[bytes, str, bytes]:
         raise DataError(f"there is no encoding {encoding!r}: try 'utf-8' or 'cp1252'") from None
     except UnicodeDecodeError as error:
         raise DataError(
-            f"byte {error.start + len(bom)} is no {name}: give another encoding"
+            f"byte {error.start + len(bom)} is not valid {name}: give another encoding"
         ) from None
     if "\0" in text:
         _refuse_binary(b"\0")

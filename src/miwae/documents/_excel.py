@@ -112,7 +112,6 @@ def workbook_bytes(frame: Frame) -> bytes:
 
 
 def _for_excel(value: Any) -> Any:
-    """A Python object as a sheet can hold it."""
     if isinstance(value, np.floating | np.integer | np.bool_):
         value = value.item()
     if isinstance(value, float | Decimal):

@@ -26,7 +26,7 @@ _FAMILIES: dict[str, Family] = {
 
 _SUPPORTED = f"the suffixes that are known are {', '.join(_FAMILIES)}, each also with .gz"
 
-# Whoever opens one of these expects another format than text.
+# Programs that open such a file expect a format that is not written here.
 _NOT_WRITTEN = frozenset({".xls", ".xlsb", ".xlsm", ".ods", ".json"})
 
 _GZIP = b"\x1f\x8b"
@@ -147,8 +147,8 @@ def _refuse_long_names(names: Sequence[str]) -> None:
 def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
     """Write a document with some cells replaced to a file, which appears whole or not at all.
 
-    The suffix says which format, as for `open_document`; the table is converted if it is another
-    than that of the document. `-` is standard output.
+    The suffix says which format, as for `open_document`; the table is converted if the document
+    has another one. `-` is standard output.
     """
     own = reading.document.family
     family, suffix, new = _family_to_write(own, path), _suffix(path), cells or {}

@@ -17,7 +17,7 @@ DIGITS = 6
 # Whole numbers below are written in full; float64 does not have all of those above.
 MOST_WHOLE = 2.0**53
 
-# float64 has no digits further behind the decimal mark. A cell may show more, but imitating
+# float64 has no digits further after the decimal mark. A cell may show more, but imitating
 # 100,000 of them in each imputed cell would take quadratic time.
 MOST_DECIMALS = 324
 

@@ -117,7 +117,6 @@ def _arrow_texts(column: Any, name: str) -> list[str]:
 
 
 def arrow_table(frame: Frame) -> Any:
-    """A table of pyarrow with the types of the columns' values."""
     arrays = map(_arrow_array, frame.columns, frame.names)
     return extra("pyarrow").table(list(arrays), names=list(frame.names))
 

@@ -10,8 +10,7 @@ from miwae.documents._cells import Missing, cell_texts, has_decimals
 from miwae.documents._comments import refuse_title, split_comments
 from miwae.documents._dialect import Dialect, decoded, inner_encoding
 from miwae.documents._document import DEFAULT_NA
-from miwae.documents._records import sniffed_delimiter, split_records
-from miwae.documents._spans import Spans
+from miwae.documents._records import Spans, sniffed_delimiter, split_records
 from miwae.documents._text import TextDocument
 from miwae.errors import DataError, SettingsError
 

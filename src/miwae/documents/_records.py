@@ -6,15 +6,17 @@ back character for character; the `csv` module does not say which fields were qu
 
 import re
 from array import array
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, UInt8
 
 from miwae.documents._dialect import QUOTE
-from miwae.documents._spans import Bytes, Spans
 from miwae.errors import DataError
 
+Bytes: TypeAlias = UInt8[np.ndarray, " B"]
+Places: TypeAlias = Int[np.ndarray, " N"]
 Separators: TypeAlias = Int[np.ndarray, " S"]
 Quotes: TypeAlias = Int[np.ndarray, " Q"]
 Counts: TypeAlias = Int[np.ndarray, " R"]  # of delimiters or fields in each record
@@ -27,6 +29,35 @@ _LF, _CR = 10, 13
 
 # The first bytes, in which the delimiter is looked for: a hundred records of a thousand columns.
 _SAMPLE = 1 << 20
+
+
+class Spans(NamedTuple):
+    """Pieces of a buffer: the i-th is `buffer[starts[i]:ends[i]]`."""
+
+    starts: Places
+    ends: Places
+
+    def taken(self, which: np.ndarray | slice) -> "Spans":
+        return Spans(self.starts[which], self.ends[which])
+
+
+def span_bytes(data: Bytes, spans: Spans) -> list[bytes]:
+    view = data.data
+    pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
+    return [bytes(view[start:end]) for start, end in pairs]
+
+
+def spliced(data: Bytes, changes: Iterable[tuple[Spans, Sequence[bytes]]]) -> bytes:
+    new = [
+        place
+        for spans, pieces in changes
+        for place in zip(spans.starts.tolist(), spans.ends.tolist(), pieces, strict=True)
+    ]
+    view, out, done = data.data, [], 0
+    for start, end, piece in sorted(new):
+        out += [view[done:start], piece]
+        done = end
+    return b"".join([*out, view[done:]])
 
 
 def split_records(data: bytes, delimiter: str, *, above: int = 0) -> tuple[tuple[Spans, ...], str]:

@@ -23,7 +23,7 @@ from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
 from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._formats import NumberFormat, cell_texts_of
 from miwae.documents._frame import Frame
-from miwae.documents._spans import Bytes, Spans, span_bytes, spliced
+from miwae.documents._records import Bytes, Spans, span_bytes, spliced
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
 
@@ -128,8 +128,6 @@ class TextDocument(Document):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextReading(Reading):
-    """What the cells of a text file mean."""
-
     document: TextDocument
     parsed: tuple[ParsedColumn, ...]
     missing: Missing

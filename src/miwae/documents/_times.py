@@ -37,8 +37,6 @@ _LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """How a column writes its times."""
-
     order: str  # of year, month and day: a key of _DATES; "" for times of day
     mark: str  # between them; before the year for "bdy"
     padded: bool = True  # days and months always have two digits

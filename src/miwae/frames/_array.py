@@ -59,7 +59,6 @@ def filled_array(array: np.ndarray, cells: Cells, name: str) -> np.ndarray:
 
 
 def in_dtype(dtype: np.dtype, values: np.ndarray, name: str) -> np.ndarray:
-    """The values as an array that fits."""
     if dtype.kind == "f":
         return columns.as_numbers(values, name)
     if dtype.kind in "iu":

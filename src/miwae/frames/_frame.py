@@ -46,8 +46,8 @@ def _wide(frame: Any) -> nw.DataFrame[Any]:
 def completed(frame: Any, cells: CellsByColumn) -> Any:
     """A copy with some cells replaced: all others bit for bit, with the same types and labels.
 
-    A column without any value, of the type that its library gives to nothing, gets a type for
-    cells of its storage. The cells of each column are asked for once, one after the other.
+    A column without any value, of the type that its library gives to empty columns, gets a type
+    that fits the cells. The cells of each column are asked for once, one after the other.
     """
     library, frame, labels = library_of(frame), checked(frame), names(frame)
     if library == "numpy":

@@ -98,7 +98,7 @@ class AbstractKind(abc.ABC):
 
     @property
     def remark(self) -> str:
-        """How it is modelled, where that is worth a word behind the reason for the kind."""
+        """How the column is modelled, shown after the reason for its kind; often empty."""
         return ""
 
     @property

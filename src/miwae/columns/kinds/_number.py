@@ -115,7 +115,6 @@ def number_label(summary: Summary, bounds: Limits) -> tuple[str, str]:
 
 
 def number_limits(label: str, summary: Summary, bounds: Limits) -> Bounds:
-    """What imputed values have to respect."""
     lower, upper = bounds or (None, None)
     low, high = summary.lowest, summary.highest
     if lower is None and label == "positive":
@@ -164,7 +163,7 @@ def on_scale(scale: Scale, x: Numbers, seen: Flags) -> Float[np.ndarray, " N"]:
 
 
 def decoded_number(x: Numbers, limits: tuple[float, float], *, whole: bool) -> Numbers:
-    """Numbers rounded if the column is of whole ones, and drawn within its limits."""
+    """Numbers clipped to the limits of the column, and rounded if it has whole numbers."""
     lower, upper = limits
     if whole:
         x, lower, upper = np.rint(x), np.ceil(lower), np.floor(upper)
