@@ -11,17 +11,14 @@ import numpy as np
 from jaxtyping import Float
 
 from miwae.columns._column import TIMES, Cells, Column, Flags, Storage
-from miwae.columns._reading import coded_column, number_column, other_column
-from miwae.columns._values import (
-    Marks,
-    is_missing,
-    key_of,
-    keys_of,
-    seconds_of,
-    storage_of,
+from miwae.columns._reading import (
+    coded_column,
+    number_column,
+    other_column,
     ticks_of,
     ticks_of_day,
 )
+from miwae.columns._values import Marks, is_missing, key_of, keys_of, seconds_of, storage_of
 from miwae.columns._writing import as_booleans, as_finite, cannot_fill
 from miwae.errors import DataError
 

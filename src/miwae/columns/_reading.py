@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Int, Real
+from jaxtyping import Float, Int, Real
 
 from miwae.columns._column import Column, Flags, Storage
-from miwae.columns._values import Marks, key_of, keys_of, seconds_from_ticks, ticks_of
+from miwae.columns._values import DAY, Marks, key_of, keys_of
 
 Reals: TypeAlias = Real[np.ndarray, " N"]
 Ints: TypeAlias = Int[np.ndarray, " N"]
+
+# Units of times that are stored as integers, which are called ticks.
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+SECONDS_PER = {"m": 60, "h": 3600, "D": DAY, "W": 7 * DAY}
 
 
 def _as_dtype(number: Any, dtype: np.dtype) -> Any:
@@ -70,7 +74,7 @@ def tick_column(
     missing = missing.copy()
     for seconds in _marked(storage, marks):
         missing |= ticks == ticks_of(np.array([seconds]), unit)
-    values = np.where(missing, np.nan, seconds_from_ticks(ticks, unit))
+    values = np.where(missing, np.nan, _seconds(ticks, unit))
     return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
 
 
@@ -107,3 +111,26 @@ def sorted_levels(codes: Ints, levels: list[Any]) -> tuple[Ints, list[Any]]:
     rank[order] = np.arange(len(levels))
     rank[-1] = -1
     return rank[codes], [levels[i] for i in order]
+
+
+def _seconds(ticks: Ints, unit: str) -> Float[np.ndarray, " N"]:
+    if unit in SECONDS_PER:
+        return ticks * float(SECONDS_PER[unit])
+    # Whole seconds and their fraction: their product in float64 has fewer digits than either.
+    whole, part = np.divmod(ticks.astype(np.int64), PER_SECOND[unit])
+    return whole + part / PER_SECOND[unit]
+
+
+def ticks_of(seconds: Float[np.ndarray, " H"], unit: str) -> Int[np.ndarray, " H"]:
+    if unit in SECONDS_PER:
+        limit = float(2**31 - 1)  # days are stored in 32 bits
+        return np.rint(np.clip(seconds / SECONDS_PER[unit], -limit, limit)).astype(np.int64)
+    per = PER_SECOND[unit]
+    limit = float(2**63 // per - 2048)  # 2048 below what 64 bits hold, float64 has a number
+    whole, part = np.divmod(np.clip(seconds, -limit, limit), 1.0)
+    return whole.astype(np.int64) * per + np.rint(part * per).astype(np.int64)
+
+
+def ticks_of_day(seconds: Float[np.ndarray, " H"], unit: str) -> Int[np.ndarray, " H"]:
+    """The nearest time of one day: from midnight to the last unit before the next."""
+    return np.clip(ticks_of(seconds, unit), 0, DAY * PER_SECOND[unit] - 1)

@@ -1,4 +1,4 @@
-"""What values are: their storage, whether they mean missing, their text, their seconds."""
+"""What values are: their storage, whether they mean missing, how people write them."""
 
 import datetime
 import numbers
@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from miwae.errors import DataError
 
@@ -32,8 +31,6 @@ _STORAGES: dict[Storage, Any] = {
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86400
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-SECONDS_PER = {"m": 60, "h": 3600, "D": DAY, "W": 7 * DAY}
 
 # Beyond, float64 has nothing but whole numbers.
 MOST_WHOLE = 2.0**53
@@ -109,26 +106,3 @@ def seconds_text(seconds: float, storage: str) -> str:
         return str(datetime.datetime(1970, 1, 1) + span if storage == "time" else span)
     except OverflowError:
         return value_text(seconds)
-
-
-def seconds_from_ticks(ticks: Int[np.ndarray, " N"], unit: str) -> Float[np.ndarray, " N"]:
-    if unit in SECONDS_PER:
-        return ticks * float(SECONDS_PER[unit])
-    # Whole seconds and their fraction: their product in float64 has fewer digits than either.
-    whole, part = np.divmod(ticks.astype(np.int64), PER_SECOND[unit])
-    return whole + part / PER_SECOND[unit]
-
-
-def ticks_of(seconds: Float[np.ndarray, " H"], unit: str) -> Int[np.ndarray, " H"]:
-    if unit in SECONDS_PER:
-        limit = float(2**31 - 1)  # days are stored in 32 bits
-        return np.rint(np.clip(seconds / SECONDS_PER[unit], -limit, limit)).astype(np.int64)
-    per = PER_SECOND[unit]
-    limit = float(2**63 // per - 2048)  # 2048 below what 64 bits hold, float64 has a number
-    whole, part = np.divmod(np.clip(seconds, -limit, limit), 1.0)
-    return whole.astype(np.int64) * per + np.rint(part * per).astype(np.int64)
-
-
-def ticks_of_day(seconds: Float[np.ndarray, " H"], unit: str) -> Int[np.ndarray, " H"]:
-    """The nearest time of one day: from midnight to the last unit before the next."""
-    return np.clip(ticks_of(seconds, unit), 0, DAY * PER_SECOND[unit] - 1)
