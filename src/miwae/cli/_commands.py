@@ -252,11 +252,15 @@ def _write_imputed(
     with reporter.progress() as progress:
         if n_imputations:
             copies, events = fitted.draws(table, n_imputations, deadline=limit, progress=progress)
-            write_long(reading, reporter.output, copies)
-            return copies[0], events
-        cells, _, events = fitted.means(table, deadline=limit, progress=progress)
-        write(reading, reporter.output, cells)
-        return cells, events
+        else:
+            cells, _, events = fitted.means(table, deadline=limit, progress=progress)
+            copies = [cells]
+    # Progress is over: its lines must not be drawn into a table on the same terminal.
+    if n_imputations:
+        write_long(reading, reporter.output, copies)
+    else:
+        write(reading, reporter.output, copies[0])
+    return copies[0], events
 
 
 def _refuse_part_of_model(names: str, *, given: bool) -> None:

@@ -188,9 +188,9 @@ class FittedTable:
         rows, x, observed = self._needed(table)
         limits = np.repeat(x[None], len(levels), axis=0)
         if len(rows):
-            ensemble = self._ensemble("imputing", deadline, progress)
+            ensemble = self._ensemble("quantiles", deadline, progress)
             limits = ensemble.quantiles(x, observed, levels)
-            point, _ = ensemble.means(x, observed)
+            point, _ = self._ensemble("imputing", deadline, progress).means(x, observed)
             for j, position in enumerate(self.schema.modelled):
                 kind = self.schema.columns[position].kind
                 limits[:, :, j] = kind.interval(limits[:, :, j], point[:, j])

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -73,6 +74,8 @@ def fit_ensemble(
     """Fit the members of an ensemble, two at a time; imputation is compiled beside them."""
     n_models = table_settings.n_models
     keys = jax.random.split(seed_key(table_settings), n_models)
+    # None where training takes all its steps.
+    latest = math.inf if deadline is None and settings.patience is not None else deadline
 
     def member(i: int, check: Callable[[], None]) -> FittedModel:
         rows = _rows_of(i, observed, table_settings)
@@ -85,7 +88,7 @@ def fit_ensemble(
             table_settings=table_settings,
             settings=_within(settings, None if left is None else left / turns),
             key=keys[i],
-            callback=_checked(check, progress.training(i, n_models)),
+            callback=_checked(check, progress.training(i, n_models, latest=latest)),
             copies_of=rows,
         )
 
