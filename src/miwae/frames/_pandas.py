@@ -1,10 +1,14 @@
-"""Tables of pandas: index and labels of any kind, and columns of numpy, pyarrow and its own."""
+"""Tables of pandas: index and labels of any kind, and columns of numpy, pyarrow and its own.
+
+The one file here that imports a library of frames: it is imported for frames of pandas only.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from miwae.columns import (
     TIMES,
@@ -28,8 +32,6 @@ MOST_APART = 45
 
 
 def read_pandas(series: Any, name: str, marks: Marks) -> Column:
-    import pandas as pd
-
     dtype, label = series.dtype, str(series.dtype)
     if isinstance(dtype, np.dtype):
         column = read_array(series.to_numpy(), name, marks)
@@ -60,8 +62,6 @@ def _chunked(series: Any) -> Any:
 
 def completed_pandas(frame: Any, cells: CellsByColumn, names: Sequence[str]) -> Any:
     """A copy with some cells replaced, and the same index, labels, types and attributes."""
-    import pandas as pd
-
     # From version 3 on, pandas copies what two frames have in common when one is written to.
     deep = len(cells) > MOST_APART or int(pd.__version__.partition(".")[0]) < 3
     out = frame.copy(deep=deep)
@@ -82,8 +82,6 @@ def _with_type(series: Any, cells: Cells, name: str) -> Any:
 
     Such columns are floats or objects. Objects can hold everything, but instants get a type.
     """
-    import pandas as pd
-
     kind = series.dtype.kind if isinstance(series.dtype, np.dtype) else ""
     dtype = _type_for(cells)
     if dtype is None or not (kind == "f" or (kind == "O" and cells.storage == "time")):
@@ -97,8 +95,6 @@ def _with_type(series: Any, cells: Cells, name: str) -> Any:
 
 def _type_for(cells: Cells) -> Any:
     """The type of this version of pandas for such values, None for numbers and flags."""
-    import pandas as pd
-
     if cells.storage in ("text", "category"):
         words = {isinstance(value, str) for value in cells.levels or cells.values.tolist()}
         # Text is of type str, or object; categories can be numbers.
@@ -110,8 +106,6 @@ def _type_for(cells: Cells) -> Any:
 
 
 def _filled(series: Any, cells: Cells, name: str) -> Any:
-    import pandas as pd
-
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return filled_array(series.to_numpy(), cells, name)
@@ -145,8 +139,6 @@ def _with_levels(dtype: Any, cells: Cells) -> Any:
     All of them, so that the type does not depend on which level is drawn. Nothing is added to
     ordered levels, since the place of a new one is unknown.
     """
-    import pandas as pd
-
     known = dtype.categories.tolist()
     lacking = [level for level in cells.levels if level not in known]
     if dtype.ordered or not lacking:
@@ -160,8 +152,6 @@ def _with_levels(dtype: Any, cells: Cells) -> Any:
 
 def pandas_with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
     """With further columns; where labels have several levels, the name is the first of them."""
-    import pandas as pd
-
     if not columns:
         return frame.copy()
     further = pd.DataFrame(dict(columns), index=frame.index)
