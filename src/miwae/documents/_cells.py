@@ -110,12 +110,13 @@ def parse_column(
     `order` (of year, month and day) and `known` count where the cells do not show it.
     """
     texts, quoted = cells
-    distinct = [text for text in dict.fromkeys(texts) if text not in missing.words]
+    value_of = dict.fromkeys(texts, np.nan)
+    distinct = [text for text in value_of if text not in missing.words]
     typed = _by_own_look(distinct, missing, mark, order)
     if known is not None:
         typed = _as_learned(distinct, missing, typed, known)
-    value_of = dict(zip(distinct, typed.values.tolist(), strict=True))
-    values = np.array([value_of.get(text, np.nan) for text in texts], dtype=np.float64)
+    value_of.update(zip(distinct, typed.values.tolist(), strict=True))
+    values = np.fromiter(map(value_of.__getitem__, texts), np.float64, len(texts))
     absent, form = np.isnan(values), typed.form
     example = "" if absent.all() else example_of(form)
     if known is not None and absent.all() and known.storage != "text":
@@ -170,7 +171,7 @@ def _by_own_look(
 ) -> _Typed:
     """What distinct texts look like."""
     for words in _BOOLEANS:
-        if texts and set(texts) <= set(words):
+        if 0 < len(texts) <= 2 and set(texts) <= set(words):
             flags = np.array([float(text == words[1]) for text in texts])
             return _Typed({"storage": "boolean"}, flags, BooleanFormat(words))
     if all(map(_NUMBERS[mark].fullmatch, texts)):
@@ -189,10 +190,10 @@ def _levels(texts: Sequence[str], levels: Sequence[str]) -> _Typed:
 
 
 def _numbers(texts: Sequence[str], missing: Missing, mark: str) -> _Typed:
-    values = np.array([float(text) for text in texts])
+    values = np.fromiter(map(float, texts), np.float64, len(texts))
     values[np.isin(values, list(missing.numbers))] = np.nan
     # The format of numbers that mean missing does not count: -999 among 0.10 and 0.25.
-    shown = [texts[index] for index in np.flatnonzero(~np.isnan(values)).tolist()]
+    shown = list(itertools.compress(texts, ~np.isnan(values)))
     if not shown:  # six digits suit large and small numbers
         form = NumberFormat(exponent=True, mark=mark)
         return _Typed({"storage": "number", "whole": False}, values, form)
