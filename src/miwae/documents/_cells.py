@@ -18,7 +18,7 @@ from miwae.documents._formats import (
     PlainFormat,
     example_of,
 )
-from miwae.documents._records import Bytes, Spans, span_bytes
+from miwae.documents._records import Bytes, Spans, fixed_width, span_bytes
 from miwae.documents._times import TimeFormat, parsed_times
 
 _BOOLEANS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
@@ -125,6 +125,47 @@ def parse_column(
     column = Column(name=name, values=values, missing=absent, **stored)
     in_quotes = not absent.all() and all(itertools.compress(quoted, ~absent))
     return ParsedColumn(column, form, typed.as_learned, in_quotes)
+
+
+def plain_numbers(
+    name: str, data: Bytes, raw: Spans, missing: Missing, mark: str, known: Known | None = None
+) -> ParsedColumn | None:
+    """What `parse_column` finds if all cells are plain numbers or missing, otherwise None.
+
+    The cells are parsed as one array, since Python is slow at millions of distinct texts. Columns
+    with quotes, infinities or leading zeros are left to `parse_column`.
+    """
+    as_text = known is not None and known.storage == "text"
+    if as_text or (fields := fixed_width(data, raw)) is None:
+        return None
+    cells = np.strings.strip(fields, b" \t")
+    # A cell with any other word is no plain number, so it need not be found here.
+    words = [w for w in missing.words if w.isascii() and w.isprintable() and QUOTE not in w]
+    observed = ~np.isin(cells, [word.encode() for word in words])
+    letters = cells[observed].tobytes()
+    if not letters or letters.translate(None, f"0123456789+-eE{mark}\0".encode()):
+        return None
+    cells = np.frombuffer(letters.replace(mark.encode(), b"."), cells.dtype)
+    starts = np.strings.lstrip(cells, b"+-").astype("S2")
+    if np.any((starts >= b"00") & (starts <= b"09")):
+        return None
+    values = np.full(len(fields), np.nan)
+    try:
+        values[observed] = cells.astype(np.float64)
+    except ValueError:
+        return None
+    values[np.isin(values, list(missing.numbers))] = np.nan
+    shown = cells[~np.isnan(values[observed])]
+    if not len(shown):
+        return None
+    points, exponent = np.strings.find(shown, b"."), b"e" in shown.tobytes().lower()
+    decimals = np.where(points < 0, 0, np.strings.str_len(shown) - points - 1)
+    form = NumberFormat(int(decimals.max()), exponent, mark)
+    whole = not exponent and bool(np.all(points < 0))
+    stored = {"storage": "number", "whole": whole, "dtype": "text", "typed": False}
+    stored |= {"missing": np.isnan(values), "example": example_of(form)}
+    column = Column(name=name, values=values, **stored)
+    return ParsedColumn(column, form, as_learned=False, quoted=False)
 
 
 def format_of(example: str) -> CellFormat:

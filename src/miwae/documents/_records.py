@@ -30,6 +30,9 @@ _LF, _CR = 10, 13
 # The first bytes, in which the delimiter is looked for: a hundred records of a thousand columns.
 _SAMPLE = 1 << 20
 
+# Wider pieces are copied one by one. A float64 has 24 characters at most.
+_WIDEST = 32
+
 
 class Spans(NamedTuple):
     """Pieces of a buffer: the i-th is `buffer[starts[i]:ends[i]]`."""
@@ -41,7 +44,19 @@ class Spans(NamedTuple):
         return Spans(self.starts[which], self.ends[which])
 
 
+def fixed_width(data: Bytes, spans: Spans) -> np.ndarray | None:
+    """The pieces as one array of bytes `S<width>`, or None where some are wide."""
+    widths = spans.ends - spans.starts
+    width = int(widths.max(initial=1))
+    if width > _WIDEST:
+        return None
+    letters = [data.take(spans.starts + k, mode="clip") * (k < widths) for k in range(width)]
+    return np.stack(letters, axis=1).view(f"S{width}").ravel()
+
+
 def span_bytes(data: Bytes, spans: Spans) -> list[bytes]:
+    if (pieces := fixed_width(data, spans)) is not None:  # no text has a NUL of its own
+        return pieces.tolist()
     view = data.data
     pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
     return [bytes(view[start:end]) for start, end in pairs]

@@ -18,6 +18,7 @@ from miwae.documents._cells import (
     cell_texts,
     format_of,
     parse_column,
+    plain_numbers,
 )
 from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
 from miwae.documents._document import Document, Family, Patch, Reading
@@ -74,7 +75,8 @@ class TextDocument(Document):
         if like is not None:
             known = list(map(self._known, like))
         parsed = tuple(
-            parse_column(name, self.cells(j), missing, mark, self.orders.get(name), known[j])
+            plain_numbers(name, self.data, self.fields(j), missing, mark, known[j])
+            or parse_column(name, self.cells(j), missing, mark, self.orders.get(name), known[j])
             for j, name in enumerate(self.names)
         )
         self._refuse_other_orders(parsed)
