@@ -1,20 +1,21 @@
 """What the texts of cells mean, alone and in the light of what was learned."""
 
+import dataclasses
 import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 from documents.texts import Learned, column_of, fill_texts, filled, patched_texts
-from miwae.columns import Cells
+from miwae.columns import Cells, Column
 from miwae.documents import DEFAULT_NA
-from miwae.documents._cells import Missing, _all_numbers, _by_distinct_texts, format_of
+from miwae.documents._cells import Known, Missing, format_of, parse_column, plain_numbers
 from miwae.documents._formats import BooleanFormat, NumberFormat, example_of
 from miwae.documents._opening import open_text
 from miwae.documents._times import TimeFormat
-from miwae.errors import SettingsError
+from miwae.errors import DataError, SettingsError
 
 # What cells mean.
 
@@ -365,18 +366,77 @@ def test_a_hundred_thousand_digits_in_a_cell_take_linear_time(cell):
     assert time.perf_counter() - start < 5
 
 
-NUMBER = st.from_regex(r"[+-]?(\d{1,4}\.?\d{0,3}|\.\d{1,3})([eE][+-]?\d{1,2})?", fullmatch=True)
-ODD = st.sampled_from(["NA", "", "x", "-", "1.2.3", "e5", "007", "+"])
+NUMBER = st.from_regex(
+    r"[+-]?([1-9]\d{0,3}\.?\d{0,3}|0?\.\d{1,3})([eE][+-]?\d{1,2})?", fullmatch=True
+)
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.one_of(NUMBER.filter(str.isascii), ODD), min_size=1, max_size=6))
-def test_all_cells_at_once_agree_with_one_after_the_other(cells):
-    missing = Missing(frozenset(DEFAULT_NA)).also((5,))
-    fast = _all_numbers(np.array([cell.encode() for cell in cells]), missing, ".", "utf-8")
-    slow = _by_distinct_texts(cells, missing, ".")
-    if fast is None:
-        assert slow.fields["storage"] == "text" or bool(np.isnan(slow.values).all())
+@given(st.lists(NUMBER.filter(str.isascii), min_size=1, max_size=6))
+def test_numbers_are_those_of_python(cells):
+    column = column_of([*cells, "", "5"]).read((5,)).columns[0]
+    expected = [np.nan if float(cell) == 5 else float(cell) for cell in cells]
+    np.testing.assert_array_equal(column.values, [*expected, np.nan, np.nan])
+    shown = [cell for cell, value in zip(cells, expected, strict=True) if value == value]
+    assert column.whole == (bool(shown) and all(c.lstrip("+-").isdecimal() for c in shown))
+
+
+PLAIN = (
+    st.integers(-(10**20), 10**20).map(str)  # beyond 2**53 too
+    | st.floats(allow_nan=False, allow_infinity=False).map(repr)
+    | st.floats(-1e3, 1e3).map("{:+.3f}".format)
+    | st.sampled_from(["0", "-0", "5.", ".5", "+0E5", "1e400", "1e-400", " 7\t", "-9.0"])
+)
+ABSENT = st.sampled_from(["", "NA", " NA ", "-9", "-1", "007", "1,5", "\u00e9"])
+OTHER_CELLS = st.text('0159+-eE., \t"_naif\u0661\u00e9', max_size=5) | st.sampled_from(
+    ["007", "-01", "00.5", "01e2", "inf", "-Infinity", "nan", "1,000", "0.1.2", "1" * 40, "true"]
+    + ['"5"', '" 7 "', '"NA"', '"""NA"""', "2024-01-31", "08:15"]
+)
+COLUMNS = st.sampled_from([PLAIN, PLAIN | ABSENT, PLAIN | ABSENT | OTHER_CELLS])
+KNOWN = [None, *(Known("number", format_of(text)) for text in ("0.50", "0,5"))]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    cells=COLUMNS.flatmap(lambda column: st.lists(column, max_size=6)),
+    written=st.sampled_from(".,"),
+    mark=st.sampled_from(".,"),
+    words=st.sets(ABSENT.map(str.strip) | st.sampled_from(['"NA"', "N", "NA\0"])),
+    marks=st.sets(st.sampled_from([-9, 7, 0.5])),
+    known=st.sampled_from(KNOWN),
+    encoding=st.sampled_from(["utf-8", "latin-1"]),
+)
+# Words that are in the bytes of a cell, but not its text.
+@example(["1", '"NA"'], ".", ".", {'"NA"'}, set(), None, "utf-8")
+@example(["1", "\u00c3\u00a9"], ".", ".", {"\u00e9"}, set(), None, "latin-1")
+def test_numbers_parsed_at_once_are_those_of_each_text(
+    cells, written, mark, words, marks, known, encoding
+):
+    texts = [cell.replace(".", written) for cell in cells]
+    if encoding == "latin-1":
+        texts = [text.replace("\u0661", "") for text in texts]
+    lines = "".join(f"{text}|x\n" for text in ["name", *texts]).encode(encoding)
+    try:
+        document = open_text(lines, delimiter="|", encoding=encoding)
+    except DataError:  # a quote that is never closed
+        reject()
+    missing = Missing(frozenset(words)).also(tuple(marks))
+    at_once = plain_numbers("name", document.data, document.fields(0), missing, mark, known)
+    if at_once is None:
         return
-    np.testing.assert_array_equal(fast.values, slow.values)
-    assert (fast.fields, fast.form) == (slow.fields, slow.form)
+    each = parse_column("name", document.cells(0), missing, mark, known=known)
+    assert at_once[1:] == each[1:]
+    for field in dataclasses.fields(Column):
+        one, other = (getattr(parsed.column, field.name) for parsed in (at_once, each))
+        if isinstance(one, np.ndarray):
+            assert one.tobytes() == other.tobytes()  # the sign of -0 too
+        else:
+            assert one == other
+
+
+@given(cells=st.lists(PLAIN, min_size=1, max_size=6))
+def test_plain_numbers_are_parsed_at_once_unless_text_was_learned(cells):
+    document = column_of(cells)
+    arguments = "name", document.data, document.fields(0), Missing(frozenset()), "."
+    assert plain_numbers(*arguments) is not None
+    assert plain_numbers(*arguments, Known("text", format_of(""))) is None

@@ -214,7 +214,7 @@ def test_encodings_are_found_or_named():
     assert open_text(b"a,b\n\x81,1\n").texts(0) == ["\x81"]
     assert open_text("a,b\né,1\n".encode("utf-16-le"), encoding="utf-16-le").texts(0) == ["é"]
     assert open_text("a,b\n本|,1\n".encode("shift_jis"), encoding="shift_jis").texts(0) == ["本|"]
-    with pytest.raises(DataError, match="no utf-8"):
+    with pytest.raises(DataError, match="not valid utf-8"):
         open_text(b"a,b\n\xe9,1\n", encoding="utf-8")
     with pytest.raises(DataError, match="no encoding 'klingon'"):
         open_text(b"a,b\n", encoding="klingon")

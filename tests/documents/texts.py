@@ -5,9 +5,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from miwae.columns import Cells
+from miwae.documents import open_document, write
 from miwae.documents._opening import open_text
 
-__all__ = ["Learned", "column_of", "fill_texts", "filled", "levels", "patched_texts"]
+__all__ = [
+    "CSV",
+    "MIDDLE",
+    "Learned",
+    "column_of",
+    "copied",
+    "fill_texts",
+    "filled",
+    "levels",
+    "patched_texts",
+]
+
+CSV = b'a,b\r\n0.10,"x, y"\r\n,\r\n2,z'
+MIDDLE = np.array([1])  # the row of it that is empty
+
+
+def copied(source, target, cells=None):
+    """Read a file, and write it with some cells replaced."""
+    write(open_document(str(source)).read(), str(target), cells)
 
 
 class Learned(NamedTuple):

@@ -3,21 +3,24 @@
 `Column` is what is read, `Cells` what is written back. No library of frames, no model.
 """
 
-from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._column import Cells, Column
 from miwae.columns._inspection import Inspection, inspect_columns
 from miwae.columns._objects import filled_objects, read_objects
 from miwae.columns._reading import (
+    PER_SECOND,
+    SECONDS_PER,
     boolean_column,
     coded_column,
     number_column,
     other_column,
     sorted_levels,
     tick_column,
+    ticks_of,
+    ticks_of_day,
 )
 from miwae.columns._scales import Scale
 from miwae.columns._schema import ColumnSchema, Schema, infer_schema
-from miwae.columns._times import PER_SECOND, SECONDS_PER, ticks_of, ticks_of_day
-from miwae.columns._values import check_names, is_missing
+from miwae.columns._values import TIMES, Marks, Storage, check_names, is_missing
 from miwae.columns._writing import (
     as_booleans,
     as_codes,
@@ -37,6 +40,7 @@ __all__ = [
     "Column",
     "ColumnSchema",
     "Inspection",
+    "Marks",
     "Scale",
     "Schema",
     "Storage",

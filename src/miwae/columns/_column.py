@@ -1,17 +1,18 @@
 """A column in neutral form, whatever library or file it comes from, and cells to put into it."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 
-Storage: TypeAlias = Literal[
-    "number", "boolean", "text", "category", "time", "duration", "clock", "other"
-]
+from miwae.columns._values import TIMES, Storage, seconds_text, value_text
+from miwae.errors import DataError
+from miwae.events import Event
 
-# The three storages that hold seconds, with the words for them in messages.
-TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock": "times of day"}
+Flags: TypeAlias = Bool[np.ndarray, " N"]
+Numbers: TypeAlias = Float[np.ndarray, " H"]  # of some cells
+Quantiles: TypeAlias = Float[np.ndarray, "Q N"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,23 +40,54 @@ class Column:
     example: str = ""
     # The column has a declared type that limits what can be put into it. False for cells of
     # text files and spreadsheets, for Python objects, and for columns without values that have
-    # only the type that a library gives to nothing.
+    # only the type that a library gives to empty columns.
     typed: bool = True
 
     @property
     def n_observed(self) -> int:
-        """Cells that have a value."""
         return int(len(self.missing) - np.count_nonzero(self.missing))
 
     @property
     def n_missing(self) -> int:
-        """Cells that have none."""
         return int(np.count_nonzero(self.missing))
 
     @property
     def observed_values(self) -> np.ndarray:
-        """The values of the observed cells, in the order of the rows."""
         return self.values[~self.missing]
+
+    def text(self, row: int) -> str:
+        """The value of a cell as people write it."""
+        value = float(self.values[row])
+        if self.storage in TIMES:
+            return seconds_text(value, self.storage) if np.isfinite(value) else str(value)
+        return value_text(self.levels[int(value)] if self.levels else value)
+
+    def require_finite(self) -> None:
+        infinite = np.flatnonzero(~self.missing & ~np.isfinite(self.values))
+        if len(infinite):
+            row = int(infinite[0])
+            raise DataError(
+                f"column {self.name!r} has the value {self.values[row]} in row {row}: only finite "
+                "numbers can be modelled; correct it, or mark it as missing"
+            )
+
+    def refusal(self, label: str, why: str, offending: Flags | None = None) -> DataError:
+        """What to raise if it cannot be of a kind; shows the first offending cell."""
+        rows = np.flatnonzero(False if offending is None else offending & ~self.missing)
+        where = f" (row {rows[0]}: {self.text(int(rows[0]))})" if len(rows) else ""
+        return DataError(f"column {self.name!r} cannot be {label}: {why}{where}")
+
+    def unusable(
+        self, where: Flags, what: str, then: str = "treated as missing by the model"
+    ) -> tuple[Event, ...]:
+        """An event about observed cells that the model cannot use as they are, if any."""
+        rows = np.flatnonzero(where)
+        if not len(rows):
+            return ()
+        such = f"({len(rows)} such {'cell' if len(rows) == 1 else 'cells'})"
+        wrong = f"the value {self.text(int(rows[0]))} {what} {such}"
+        text = f"column {self.name!r}: {wrong}: kept in the table, {then}"
+        return (Event("value", self.name, len(rows), text),)
 
 
 @dataclass(frozen=True)

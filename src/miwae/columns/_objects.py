@@ -8,12 +8,17 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from miwae.columns._column import TIMES, Cells, Column, Storage
-from miwae.columns._reading import coded_column, number_column, other_column
-from miwae.columns._times import ticks_of, ticks_of_day
-from miwae.columns._values import is_missing, key_of, keys_of, seconds_of, storage_of
+from miwae.columns._column import TIMES, Cells, Column, Flags, Storage
+from miwae.columns._reading import (
+    coded_column,
+    number_column,
+    other_column,
+    ticks_of,
+    ticks_of_day,
+)
+from miwae.columns._values import Marks, is_missing, key_of, keys_of, seconds_of, storage_of
 from miwae.columns._writing import as_booleans, as_finite, cannot_fill
 from miwae.errors import DataError
 
@@ -30,18 +35,13 @@ LAST = seconds_of(datetime.datetime.max.replace(microsecond=0))
 LONGEST = 9.2e9
 
 
-def read_objects(
-    array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: str
-) -> Column:
-    """A column of objects in neutral form.
-
-    Cells that count as missing do not count for the type: numbers and "?" are numbers.
-    """
-    return replace(_read(array, name, missing_values, dtype), typed=False)
+def read_objects(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
+    """A column of objects; cells that count as missing say nothing about its type."""
+    return replace(_read(array, name, marks, dtype), typed=False)
 
 
-def _read(array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: str) -> Column:
-    missing = _missing(array) | _equal(array, missing_values)
+def _read(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
+    missing = _missing(array) | _equal(array, marks)
     observed = array[~missing]
     types = set(map(type, observed))
     kinds = {storage_of(cls) for cls in types}
@@ -49,25 +49,19 @@ def _read(array: np.ndarray, name: str, missing_values: tuple[Any, ...], dtype: 
         values = _spread(np.array([float(v) for v in observed], np.float64), missing)
         whole = bool(types) and all(issubclass(cls, int | np.integer) for cls in types)
         return number_column(name, values, missing, (), whole=whole, dtype=dtype)
-    if kinds == {"boolean"}:
-        values = _spread(observed.astype(np.float64), missing)
-        return Column(name=name, storage="boolean", values=values, missing=missing, dtype=dtype)
-    storage = _sort_of_time(kinds)
-    if storage is not None and not any(map(_of_uncertain_length, observed)):
-        values = _spread(np.array([seconds_of(v) for v in observed], np.float64), missing)
+    storage = "boolean" if kinds == {"boolean"} else _sort_of_time(kinds)
+    # Months and years of NumPy are no number of seconds.
+    units = {np.datetime_data(v.dtype)[0] for v in observed if isinstance(v, np.timedelta64)}
+    if storage is not None and not units & {"M", "Y"}:
+        number = float if storage == "boolean" else seconds_of
+        values = _spread(np.array([number(v) for v in observed], np.float64), missing)
         return Column(name=name, storage=storage, values=values, missing=missing, dtype=dtype)
     if kinds <= {"text", "number", "boolean"}:
         return _text(observed, missing, name, dtype)
     return other_column(name, missing, dtype=dtype)
 
 
-def _of_uncertain_length(value: object) -> bool:
-    """Months and years of NumPy, which are no number of seconds."""
-    return isinstance(value, np.timedelta64) and np.datetime_data(value.dtype)[0] in ("M", "Y")
-
-
 def _sort_of_time(kinds: set[str | None]) -> Storage | None:
-    """The one sort of times that all cells are of."""
     return next((sort for sort in TIMES if kinds == {sort}), None)
 
 
@@ -77,24 +71,22 @@ def filled_objects(array: np.ndarray, cells: Cells, name: str) -> np.ndarray:
     rest = rest[~_missing(rest)]
     if not {storage_of(cls) for cls in set(map(type, rest))} <= MODELLED:
         raise cannot_fill(name, str(array.dtype))
-    if cells.values.dtype.kind in "OUT":
-        values = cells.values.tolist()
-    else:
-        values = _like(rest, cells, name)
+    levels = cells.values.dtype.kind in "OUT"
+    values = cells.values.tolist() if levels else _like(rest, cells, name)
     out = array.copy()
     # Not by assignment of the list, which would look into values that are sequences.
     out[cells.rows] = np.fromiter(values, object, len(values))
     return out
 
 
-def _missing(array: np.ndarray) -> Bool[np.ndarray, " N"]:
+def _missing(array: np.ndarray) -> Flags:
     if set(map(type, array)) <= PLAIN:
         return np.equal(array, np.array(None)) | np.not_equal(array, array)
     return np.fromiter(map(is_missing, array), bool, len(array))
 
 
-def _equal(array: np.ndarray, missing_values: tuple[Any, ...]) -> Bool[np.ndarray, " N"]:
-    keys = keys_of(missing_values)
+def _equal(array: np.ndarray, marks: Marks) -> Flags:
+    keys = keys_of(marks)
     if not keys:
         return np.zeros(len(array), bool)
     found = np.ones(len(array), bool)
@@ -106,16 +98,14 @@ def _equal(array: np.ndarray, missing_values: tuple[Any, ...]) -> Bool[np.ndarra
     return found
 
 
-def _spread(
-    values: Float[np.ndarray, " O"], missing: Bool[np.ndarray, " N"]
-) -> Float[np.ndarray, " N"]:
+def _spread(values: Float[np.ndarray, " O"], missing: Flags) -> Float[np.ndarray, " N"]:
     """The values of observed cells at their places, NaN between them."""
     out = np.full(len(missing), np.nan)
     out[~missing] = values
     return out
 
 
-def _text(observed: np.ndarray, missing: Bool[np.ndarray, " N"], name: str, dtype: str) -> Column:
+def _text(observed: np.ndarray, missing: Flags, name: str, dtype: str) -> Column:
     """Text, or a mixture that is treated like it. Types are compared too: 1 is not True."""
     if all(issubclass(cls, str) for cls in set(map(type, observed))):
         cells = observed.tolist()
@@ -132,14 +122,12 @@ def _text(observed: np.ndarray, missing: Bool[np.ndarray, " N"], name: str, dtyp
 
 
 def _like(rest: np.ndarray, cells: Cells, name: str) -> list[Any]:
-    """Numbers as objects of the type of the cells that stay; without any, of the fill's own.
-
-    Text among them is left out: it can be a mark for missing cells that are not filled.
-    """
+    """Numbers as objects of the type of the cells that stay; without any, of the cells' own."""
     values, types = cells.values, set(map(type, rest))
     kinds = {storage_of(cls) for cls in types}
     if kinds == {"text"}:
         raise DataError(f"column {name!r} holds text: fill it with levels, not with numbers")
+    # Text among numbers can be a mark for missing cells that are not filled.
     kinds = (kinds - {"text"}) or {cells.storage}
     if kinds == {"boolean"}:
         return as_booleans(values, name).tolist()
@@ -165,19 +153,15 @@ def _instants(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
     if not isinstance(first, datetime.datetime):
         days = ticks_of(seconds, "D") + datetime.date(1970, 1, 1).toordinal()
         return [cls.fromordinal(int(day)) for day in days]
-    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    instants = []
-    for tick in ticks_of(seconds, "us").tolist():
-        instant = (epoch + datetime.timedelta(microseconds=tick)).astimezone(
-            first.tzinfo or datetime.UTC
-        )
-        instant = instant if first.tzinfo else instant.replace(tzinfo=None)
-        instants.append(instant if type(first) is datetime.datetime else cls(instant))
-    return instants
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if first.tzinfo else None)
+    spans = (datetime.timedelta(microseconds=t) for t in ticks_of(seconds, "us").tolist())
+    instants = (epoch + span for span in spans)
+    if first.tzinfo:
+        instants = (instant.astimezone(first.tzinfo) for instant in instants)
+    return list(instants if cls is datetime.datetime else map(cls, instants))
 
 
 def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
-    """Durations of the type of the first."""
     cls: Any = type(first)
     if cls is not datetime.timedelta:
         seconds = np.clip(seconds, -LONGEST, LONGEST)
@@ -188,7 +172,6 @@ def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
 
 
 def _clocks(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
-    """Times of day, in the zone of the first."""
     midnight = datetime.datetime.min
     spans = (datetime.timedelta(microseconds=t) for t in ticks_of_day(seconds, "us").tolist())
     return [(midnight + span).time().replace(tzinfo=first.tzinfo) for span in spans]

@@ -25,7 +25,6 @@ STRAIGHT = 1.1
 # within the observed range, widened by this share of its width on each side.
 WIDENED = 0.2
 
-
 # The smallest unit of a stretched scale, in standard deviations: float32 has none below.
 SMALLEST_UNIT = 1e-25
 
@@ -46,7 +45,11 @@ class Scale:
 
     def forward(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """To the scale of the model."""
-        return (self._shaped(x) - self.centre) / self.spread
+        if self.shape == "log":
+            x = np.log(x)
+        if self.shape == "asinh":
+            x = np.arcsinh((x - self.shift) / self.unit)
+        return (x - self.centre) / self.spread
 
     def inverse(self, y: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """Back to the user's scale."""
@@ -89,30 +92,16 @@ class Scale:
             down, centre = -up, self.centre
         return up, down, self.spread, centre, self.lowest, self.highest
 
-    def _shaped(self, x: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        if self.shape == "log":
-            return np.log(x)
-        if self.shape == "asinh":
-            return np.arcsinh((x - self.shift) / self.unit)
-        return x
-
 
 def _fitted(
     shape: Shape, x: Float[np.ndarray, " N"], shift: float = 0.0, unit: float = 1.0
 ) -> Scale:
     raw = Scale(shape=shape, shift=shift, unit=unit)
     centre, spread = _moments(raw.forward(x))
-    spread = spread if spread > 0 else 1.0
+    lowest, highest = ((limit - centre) / spread for limit in _limits(raw, x))
     _, deviation = _moments(x)
-    lowest, highest = _limits(raw, x)
-    return replace(
-        raw,
-        centre=centre,
-        spread=spread,
-        deviation=deviation if deviation > 0 else 1.0,
-        lowest=(lowest - centre) / spread,
-        highest=(highest - centre) / spread,
-    )
+    standard = {"centre": centre, "spread": spread, "deviation": deviation}
+    return replace(raw, **standard, lowest=lowest, highest=highest)
 
 
 def _limits(raw: Scale, x: Float[np.ndarray, " N"]) -> tuple[float, float]:
@@ -134,30 +123,25 @@ def _limits(raw: Scale, x: Float[np.ndarray, " N"]) -> tuple[float, float]:
 
 
 def _moments(x: Float[np.ndarray, " N"]) -> tuple[float, float]:
-    """Mean and standard deviation, also of numbers that are huge, tiny, or close to each other."""
+    """Mean and standard deviation (1 if it is 0), also of numbers that are huge, tiny or close."""
     _, exponent = np.frexp(np.abs(x).max())
     scaled = np.ldexp(x, -exponent)  # exact, and its squares are numbers of float64
     anchor = scaled[len(x) // 2]
     rest = scaled - anchor
     mean, deviation = np.ldexp([anchor + rest.mean(), rest.std()], exponent).tolist()
-    return mean, deviation
+    return mean, deviation if deviation > 0 else 1.0
 
 
 def standardisation(x: Float[np.ndarray, " N"]) -> Scale:
-    """To mean 0 and variance 1, and nothing else."""
     return _fitted("identity", np.sort(x))
 
 
 def choose_scale(x: Float[np.ndarray, " N"], *, has_zero: bool = True) -> Scale:
-    """The scale on which the observed cells of a column look most normal.
+    """The scale on which the observed cells of a column, all finite, look most normal.
 
     By the likelihood of a normal distribution on each scale, as Box and Cox choose a power; the
-    user's own scale is kept unless another one is clearly better.
-
-    Args:
-        x: the observed cells, finite, in any order.
-        has_zero: whether zero means "nothing": it does for numbers, but is a convention for times.
-            If not, only scales that a shift of the data does not change are considered.
+    user's own scale is kept unless another one is clearly better. Where zero is a convention, as
+    for instants (`has_zero`), only scales that a shift of the data does not change are tried.
 
     Example:
         >>> choose_scale(np.exp(np.random.default_rng(0).normal(size=500))).shape
@@ -174,21 +158,14 @@ def choose_scale(x: Float[np.ndarray, " N"], *, has_zero: bool = True) -> Scale:
         others.append(("asinh", middle, high - low))
     if has_zero and x[0] == 0 < x[-1]:
         others.append(("asinh", 0.0, float(np.median(x[x > 0]))))
-    best, best_score = own, _score(own, x) + WORTHWHILE
+    # A standardised column has the log-likelihood -1/2 (1 + log 2 pi) per cell, whatever the
+    # scale: what differs is the change of scale.
+    best, best_score = own, float(np.mean(own.log_slope(x))) + WORTHWHILE
     for shape, shift, unit in others:
         # A unit can be so small that the largest value has no number of units: no such scale.
         with np.errstate(over="ignore", invalid="ignore"):
             other = _fitted(shape, x, shift, unit)
-            score = _score(other, x)
+            score = float(np.mean(other.log_slope(x)))
         if np.isfinite(other.spread) and score > best_score:
             best, best_score = other, score
     return best
-
-
-def _score(scale: Scale, x: Float[np.ndarray, " N"]) -> float:
-    """The log-likelihood per cell of a normal distribution, but for a constant.
-
-    A standardised column has -1/2 (1 + log 2 pi), whatever the column: what differs is the change
-    of scale.
-    """
-    return float(np.mean(scale.log_slope(x)))

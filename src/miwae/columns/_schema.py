@@ -11,20 +11,8 @@ from miwae.columns._column import TIMES, Cells, Column, Storage
 from miwae.columns._summary import Summary, summarise
 from miwae.columns._user_settings import by_position, checked_bounds, require_kind
 from miwae.columns._values import value_text
-from miwae.columns.kinds import (
-    KINDS_IN_ORDER,
-    LABELS,
-    AbstractKind,
-    Bounds,
-    Constant,
-    Empty,
-    Encoding,
-    Instant,
-    Number,
-    Recognised,
-    Skipped,
-)
-from miwae.columns.kinds._base import Limits, cell_text, refuse, require_finite
+from miwae.columns.kinds import KINDS_IN_ORDER, LABELS, Constant, Empty, Instant, Number, Skipped
+from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Limits, Recognised
 from miwae.columns.kinds._number import outside
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
@@ -32,8 +20,6 @@ from miwae.events import Event
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """What a column is taken for."""
-
     name: str
     kind: AbstractKind  # how it is encoded, modelled and decoded; `kind.label` is the word for it
     reason: str  # why, in words
@@ -48,15 +34,14 @@ class ColumnSchema:
         were seen, a number outside the bounds that were given) are left out of it, and an event
         says so; the cells themselves stay as they are.
         """
-        if self.kind.modelled and column.n_observed:
-            same_time = TIMES.get(self.storage) == TIMES.get(column.storage)
-            if column.storage == "other" or not same_time or not self.kind.reads(column):
-                raise self.wrong_type(column)
-            return self.kind.encoded(column)
-        return Encoding.nothing(len(column.missing))
+        if not self.kind.modelled or not column.n_observed:
+            return Encoding.nothing(len(column.missing))
+        same_time = TIMES.get(self.storage) == TIMES.get(column.storage)
+        if column.storage == "other" or not same_time or not self.kind.reads(column):
+            raise self.wrong_type(column)
+        return self.kind.encoded(column)
 
     def cells(self, rows: np.ndarray, y: Float[np.ndarray, " H"]) -> Cells:
-        """Imputed cells from values on the scale of the model."""
         lower, upper = self.kind.limits
         values = self.kind.decoded(np.asarray(y, dtype=np.float64))
         return Cells(rows, values, lower, upper, self.storage, self.kind.levels)
@@ -68,7 +53,6 @@ class ColumnSchema:
         return not isinstance(self.kind, Skipped)
 
     def event(self) -> Event:
-        """What the column was taken for."""
         text = f"column {self.name!r} is {self.kind.label}: {self.reason}"
         return Event("kind", self.name, 1, text)
 
@@ -80,11 +64,10 @@ class ColumnSchema:
         if isinstance(self.kind, Empty):
             text = f"column {self.name!r} has no observed cell: nothing is imputed"
             return (Event("empty", self.name, n_missing, text),)
-        possible = column.n_observed and column.storage != "other"
-        remedy = "; give its kind to have it imputed" if possible else ""
         stay = "missing cell stays" if n_missing == 1 else "missing cells stay"
-        stay = f"its {n_missing} {stay} missing{remedy}"
-        text = f"column {self.name!r} is not modelled: {stay}"
+        text = f"column {self.name!r} is not modelled: its {n_missing} {stay} missing"
+        if column.n_observed and column.storage != "other":
+            text += "; give its kind to have it imputed"
         return (Event("not filled", self.name, n_missing, text),)
 
     def require_room(self, column: Column) -> None:
@@ -93,10 +76,8 @@ class ColumnSchema:
             return
         if TIMES.get(self.storage) != TIMES.get(column.storage):
             before = TIMES.get(self.storage, self.storage)
-            raise DataError(
-                f"column {self.name!r} was learned as {self.kind.label} from {before}, but is of "
-                f"type {column.dtype} here: convert it to {before}, or fit again"
-            )
+            remedy = f"convert it to {before}, or fit again"
+            raise self._changed(f"is of type {column.dtype} here: {remedy}")
         values = (self.kind.value,) if isinstance(self.kind, Constant) else self.kind.levels
         has_text = any(isinstance(value, str) for value in values)
         if has_text and column.storage in ("number", "boolean", *TIMES):
@@ -105,24 +86,22 @@ class ColumnSchema:
     def wrong_type(self, column: Column) -> DataError:
         """What to raise for a column that holds something else than when it was learned."""
         what = f"{TIMES.get(column.storage, column.storage)} ({column.dtype})"
-        if column.n_observed and column.storage != "other":
-            row = int(np.flatnonzero(~column.missing)[0])
-            what += f", such as {cell_text(column, row)} in row {row}"
         if column.storage == "other":
             what = f"values of type {column.dtype}"
-        before = TIMES.get(self.storage, self.storage)
-        again = self.storage in TIMES
-        remedy = f"convert it to {before}, or fit again" if again else "convert it"
-        return DataError(
-            f"column {self.name!r} was learned as {self.kind.label} from {before}, but now holds "
-            f"{what}: {remedy}"
-        )
+        elif column.n_observed:
+            row = int(np.argmin(column.missing))
+            what += f", such as {column.text(row)} in row {row}"
+        times = TIMES.get(self.storage)
+        remedy = f"convert it to {times}, or fit again" if times else "convert it"
+        return self._changed(f"now holds {what}: {remedy}")
+
+    def _changed(self, how: str) -> DataError:
+        learned = f"learned as {self.kind.label} from {TIMES.get(self.storage, self.storage)}"
+        return DataError(f"column {self.name!r} was {learned}, but {how}")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table, in order."""
-
     columns: tuple[ColumnSchema, ...]
 
     @property
@@ -136,12 +115,10 @@ class Schema:
 
     @property
     def empty(self) -> tuple[int, ...]:
-        """Positions of the columns without any observed cell."""
         return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Empty))
 
     @property
     def skipped(self) -> tuple[int, ...]:
-        """Positions of the columns that are kept as they are."""
         return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Skipped))
 
     def __str__(self) -> str:
@@ -165,10 +142,6 @@ def infer_schema(
             gives the order of the levels.
         bounds: (lower, upper) of numeric columns, by name or position; None for no limit.
         summaries: of all rows, where `columns` has a sample of them.
-
-    Raises:
-        SettingsError: an unknown column or kind, bounds that make no sense.
-        DataError: a column that cannot be of the kind asked for, or breaks its bounds.
     """
     names = [column.name for column in columns]
     kinds = by_position(names, column_kinds, "column_kinds")
@@ -185,24 +158,24 @@ def _column_schema(
     column: Column, summary: Summary, asked: str | None, bounds: Limits
 ) -> ColumnSchema:
     known = (column, summary, bounds)
-    found = _inferred(*known) if asked is None else _specified(asked, *known)
+    if asked is None:
+        if column.storage in ("number", *TIMES):
+            column.require_finite()
+        found = (cls.recognised(*known) for cls in KINDS_IN_ORDER)
+        kind, reason = next(recognised for recognised in found if recognised is not None)
+    else:
+        kind, reason = _specified(asked, *known)
     if bounds is not None:
-        _require_within(column, found.kind, bounds)
+        _require_within(column, kind, bounds)
+    reason = f"{reason}; {kind.remark}" if kind.remark else reason
     return ColumnSchema(
         name=column.name,
-        kind=found.kind,
-        reason="; ".join(filter(None, [found.reason, found.kind.remark])),
+        kind=kind,
+        reason=reason,
         storage=column.storage,
         example=column.example,
         specified=asked is not None,
     )
-
-
-def _inferred(column: Column, summary: Summary, bounds: Limits) -> Recognised:
-    if column.storage in ("number", *TIMES):
-        require_finite(column)
-    found = (cls.recognised(column, summary, bounds) for cls in KINDS_IN_ORDER)
-    return next(recognised for recognised in found if recognised is not None)
 
 
 def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> Recognised:
@@ -211,14 +184,14 @@ def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> 
     kind = LABELS[label]
     if kind is Number and column.storage in TIMES:
         kind = Instant
-    modelled = kind.modelled or kind is Constant
-    if modelled and column.storage == "other":
-        why = f"values of type {column.dtype} cannot be modelled; use 'identifier'"
-        raise refuse(column, label, why)
-    if modelled and column.n_observed == 0:
-        return Recognised(Empty(), f"specified as {label}, but no cell is observed")
-    if modelled and column.storage in ("number", *TIMES):
-        require_finite(column)
+    if kind.modelled or kind is Constant:
+        if column.storage == "other":
+            why = f"values of type {column.dtype} cannot be modelled; use 'identifier'"
+            raise column.refusal(label, why)
+        if column.n_observed == 0:
+            return Recognised(Empty(), f"specified as {label}, but no cell is observed")
+        if column.storage in ("number", *TIMES):
+            column.require_finite()
     if order and summary.values is not None:
         column, summary = _ordered(column, summary, order)
     given = kind.specified(label, column, summary, bounds)
@@ -235,13 +208,12 @@ def _require_within(column: Column, kind: AbstractKind, bounds: Bounds) -> None:
             f"bounds were given for column {column.name!r}, which is {kind.label}: only columns "
             "of numbers can have bounds"
         )
-    beyond = ~column.missing & outside(column.values, bounds)
-    if beyond.any():
-        row = int(np.flatnonzero(beyond)[0])
+    beyond = np.flatnonzero(~column.missing & outside(column.values, bounds))
+    if len(beyond):
         raise DataError(
-            f"column {column.name!r} has the value {cell_text(column, row)} in row {row}, outside "
-            f"its bounds {bounds} ({int(beyond.sum())} such cells): correct it, mark it as "
-            "missing, or widen the bounds"
+            f"column {column.name!r} has the value {column.text(int(beyond[0]))} in row "
+            f"{beyond[0]}, outside its bounds {bounds} ({len(beyond)} such cells): correct it, "
+            "mark it as missing, or widen the bounds"
         )
 
 

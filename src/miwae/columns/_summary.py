@@ -1,7 +1,6 @@
 """What deciding on a kind has to know of a column: exact, and mergeable over parts of a table."""
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,10 +23,7 @@ STEPS = (86_400.0, 3_600.0, 60.0, 1.0, 1e-3)
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Facts about the observed cells of a column.
-
-    `a.merged(b)` of two parts of a column is the summary of the whole column, however it was cut.
-    """
+    """Facts about the observed cells of a column; `a.merged(b)` are those of both parts."""
 
     storage: Storage
     n_observed: int  # cells that have a value
@@ -64,27 +60,22 @@ class Summary:
 
     @property
     def looks_like_shares(self) -> bool:
-        """Numbers from 0 to 1 of which the largest comes near 1.
-
-        If they are no shares, little is lost: imputed values stay near the observed range anyway.
-        """
+        """Numbers from 0 to 1 of which the largest comes near 1."""
+        # If they are no shares, little is lost: imputed values stay near the observed range.
         return self.lowest >= 0 and 0.5 < self.highest <= 1
 
     def merged(self, other: "Summary") -> "Summary":
-        """The summary of the cells of both.
-
-        Raises:
-            DataError: the parts are stored differently, so that nothing tells how the whole is.
-        """
+        """The summary of the cells of both, which must be stored alike."""
+        known = {(type(level), level) for level in self.declared}
+        more = (level for level in other.declared if (type(level), level) not in known)
+        declared = (*self.declared, *more)
         if not other.n_observed or not self.n_observed:
-            kept = self if self.n_observed else other
-            return replace(kept, declared=_united(self.declared, other.declared))
+            return replace(self if self.n_observed else other, declared=declared)
         if self.storage != other.storage:
             raise DataError(
                 f"one part of a column is stored as {self.storage}, another as {other.storage}: "
                 "give all parts the same type"
             )
-        declared = _united(self.declared, other.declared)
         values, counts = _merged_values(self, other, declared)
         all_whole = self.all_whole and other.all_whole
         lowest, highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
@@ -102,7 +93,7 @@ class Summary:
             n_zero=self.n_zero + other.n_zero,
             total=self.total + other.total if countable else 0,
             squares=self.squares + other.squares if countable else 0,
-            step=_merged_step(self, other),
+            step=_step(np.array([self.lowest, other.lowest]), min(self.step, other.step)),
         )
 
 
@@ -146,8 +137,8 @@ def _exact_sums(x: Int[np.ndarray, " N"]) -> tuple[int, int]:
     return int(x.sum()), int(high.sum()) * MOST_COUNTED + int(low.sum())
 
 
-def _step(x: Float[np.ndarray, " N"]) -> float:
-    return next((step for step in STEPS if _are_apart_by(step, x)), 0.0)
+def _step(x: Float[np.ndarray, " N"], coarsest: float = np.inf) -> float:
+    return next((s for s in STEPS if s <= coarsest and _are_apart_by(s, x)), 0.0)
 
 
 def _are_apart_by(step: float, x: Float[np.ndarray, " N"]) -> bool:
@@ -157,37 +148,16 @@ def _are_apart_by(step: float, x: Float[np.ndarray, " N"]) -> bool:
     return bool(np.all(np.abs(since - np.rint(since / step) * step) <= rounding))
 
 
-def _merged_step(a: Summary, b: Summary) -> float:
-    coarsest = min(a.step, b.step)
-    starts = np.array([a.lowest, b.lowest])
-    fine = (step for step in STEPS if step <= coarsest and _are_apart_by(step, starts))
-    return next(fine, 0.0)
-
-
-def _united(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The declared levels of two parts, those of the first part first."""
-    known = {(type(level), level) for level in a}
-    return (*a, *(level for level in b if (type(level), level) not in known))
-
-
 def _merged_values(
     a: Summary, b: Summary, declared: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...] | None, tuple[int, ...]]:
-    if a.values is None or b.values is None:
-        return None, ()
     counts: dict[tuple[type, Any], int] = defaultdict(int)
     for part in (a, b):
         for value, count in zip(part.values or (), part.counts, strict=True):
             counts[type(value), value] += count  # True and 1, which are equal, are two levels
-    if len(counts) > MOST_DISTINCT:
+    if a.values is None or b.values is None or len(counts) > MOST_DISTINCT:
         return None, ()
-    ordered = _in_order(list(counts), declared)
+    # As a column orders its levels: as declared, or sorted, by type where there are several.
+    place = {(type(level), level): i for i, level in enumerate(declared)}
+    ordered = sorted(counts, key=lambda key: (place.get(key, 0), key[0].__name__, key[1]))
     return tuple(value for _, value in ordered), tuple(counts[key] for key in ordered)
-
-
-def _in_order(keys: list[tuple[type, Any]], declared: Sequence[Any]) -> list[tuple[type, Any]]:
-    """As a column orders its levels: as declared, or sorted, by type where there are several."""
-    if declared:
-        place = {(type(level), level): i for i, level in enumerate(declared)}
-        return sorted(keys, key=place.__getitem__)
-    return sorted(keys, key=lambda key: (key[0].__name__, key[1]))

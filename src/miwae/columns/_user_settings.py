@@ -40,7 +40,6 @@ def _some(names: list[str], most: int = 20) -> str:
 
 
 def require_kind(name: str, kind: Any) -> None:
-    """Refuse words that name no kind of column."""
     if not isinstance(kind, str) or kind.partition(":")[0] not in LABELS:
         raise SettingsError(
             f"column {name!r}: the kind {kind!r} is not one of {', '.join(LABELS)}"
@@ -54,7 +53,6 @@ def require_kind(name: str, kind: Any) -> None:
 
 
 def checked_bounds(name: str, pair: Any) -> Bounds:
-    """A pair of limits as numbers, None for no limit."""
     try:
         lower, upper = (None if limit is None else float(limit) for limit in pair)
     except (TypeError, ValueError, OverflowError):

@@ -1,15 +1,33 @@
-"""What single Python values are: their storage, whether they stand for nothing, how they read."""
+"""What values are: their storage, whether they mean missing, how people write them."""
 
 import datetime
 import numbers
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from miwae.columns._column import TIMES
 from miwae.errors import DataError
+
+Storage: TypeAlias = Literal[
+    "number", "boolean", "text", "category", "time", "duration", "clock", "other"
+]
+
+Marks: TypeAlias = tuple[Any, ...]  # values that count as missing
+
+# The three storages that hold seconds, with the words for them in messages.
+TIMES: dict[Storage, str] = {"time": "instants", "duration": "durations", "clock": "times of day"}
+
+# By type; the first that fits, since to NumPy and Python booleans and durations are integers too.
+_STORAGES: dict[Storage, Any] = {
+    "boolean": bool | np.bool_,
+    "duration": datetime.timedelta | np.timedelta64,
+    "number": numbers.Real | Decimal,
+    "text": str,
+    "time": datetime.date | np.datetime64,
+    "clock": datetime.time,
+}
 
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86400
@@ -27,21 +45,9 @@ def check_names(names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def storage_of(cls: type) -> str | None:
+def storage_of(cls: type) -> Storage | None:
     """What the values of a Python type are: a storage, or None for what has none of its own."""
-    if issubclass(cls, bool | np.bool_):
-        return "boolean"
-    if issubclass(cls, datetime.timedelta | np.timedelta64):  # the latter is an integer to numpy
-        return "duration"
-    if issubclass(cls, numbers.Real | Decimal):
-        return "number"
-    if issubclass(cls, str):
-        return "text"
-    if issubclass(cls, datetime.date | np.datetime64):
-        return "time"
-    if issubclass(cls, datetime.time):
-        return "clock"
-    return None
+    return next((storage for storage, base in _STORAGES.items() if issubclass(cls, base)), None)
 
 
 def is_missing(value: Any) -> bool:
@@ -71,28 +77,23 @@ def seconds_of(value: Any) -> float:
 
 
 def key_of(value: Any) -> tuple[str, Any] | None:
-    """What two values have in common if they are equal, None for what equals nothing.
-
-    Kinds stay apart: 0 as a missing value of counts says nothing about False.
-    """
+    """What equal values have in common (0 is not False); None for what equals nothing."""
     kind = storage_of(type(value))
     if kind is None:
         return None
     return (kind, seconds_of(value) if kind in TIMES else value)
 
 
-def keys_of(missing_values: tuple[Any, ...]) -> set[tuple[str, Any]]:
+def keys_of(marks: Marks) -> set[tuple[str, Any]]:
     """The keys of values that count as missing; NaN always does, and is left out."""
     # Numbers out of files and arrays come as arrays without axes.
     scalars = (
-        value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
-        for value in missing_values
+        mark[()] if isinstance(mark, np.ndarray) and not mark.ndim else mark for mark in marks
     )
     return {key for value in scalars if not is_missing(value) and (key := key_of(value))}
 
 
 def value_text(value: Any) -> str:
-    """A value in full, as people write it."""
     if isinstance(value, float) and value.is_integer() and abs(value) < MOST_WHOLE:
         return str(int(value))
     return str(value)

@@ -12,7 +12,6 @@ from miwae.errors import DataError
 
 
 def as_numbers(values: np.ndarray, name: str) -> Float[np.ndarray, " H"]:
-    """Values as float64."""
     try:
         return np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
@@ -38,15 +37,11 @@ def as_whole_numbers(values: np.ndarray, dtype: np.dtype, name: str) -> Integer[
 
 
 def as_booleans(values: np.ndarray, name: str) -> Bool[np.ndarray, " H"]:
-    """True for 1, False for 0."""
     return as_finite(values, name) >= 0.5
 
 
 def as_decimals(cells: Cells, precision: int, scale: int, name: str) -> list[Decimal]:
-    """The nearest decimals of a precision (digits in all) and scale (those after the point).
-
-    They are rounded towards the inside where the nearest would be out of bounds.
-    """
+    """The nearest decimals within bounds; `scale` is the number of digits after the point."""
     context = Context(prec=max(precision, 1) + 400)  # room for any float64
     unit = Decimal(1).scaleb(-scale)
     limit = Decimal(10**precision - 1).scaleb(-scale, context)
@@ -71,7 +66,6 @@ def as_texts(values: np.ndarray, name: str) -> list[str]:
 
 
 def as_codes(values: np.ndarray, levels: Iterable[Any], name: str) -> Int[np.ndarray, " H"]:
-    """The positions of values among the declared levels."""
     position = {level: code for code, level in enumerate(levels)}
     try:
         return np.array([position[value] for value in values.tolist()], np.int64)

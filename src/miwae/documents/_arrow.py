@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from miwae.columns import check_names
 from miwae.documents._document import Document, Family, Patch, Reading
-from miwae.documents._frame import Frame, arrow_bytes, pyarrow_or_error
+from miwae.documents._frame import Frame, arrow_bytes, extra
 from miwae.errors import DataError
 
 
@@ -30,8 +30,6 @@ class ArrowDocument(Document):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArrowReading(Reading):
-    """The columns of a Parquet or Feather file."""
-
     document: ArrowDocument
 
     def patched(self, cells: Patch, suffix: str = "") -> memoryview:
@@ -47,18 +45,12 @@ class ArrowReading(Reading):
 
 
 def open_arrow(content: bytes, suffix: str) -> ArrowDocument:
-    """Open the content of a .parquet file, or of a .feather or .arrow file."""
-    pa = pyarrow_or_error()
-    suffix = suffix if suffix == ".parquet" else ".feather"
+    pa, suffix = extra("pyarrow"), suffix if suffix == ".parquet" else ".feather"
     try:
         if suffix == ".parquet":
-            from pyarrow import parquet
-
-            table = parquet.ParquetFile(pa.BufferReader(content)).read()
+            table = extra("pyarrow.parquet").ParquetFile(pa.BufferReader(content)).read()
         else:
-            from pyarrow import feather
-
-            table = feather.read_table(pa.BufferReader(content))
+            table = extra("pyarrow.feather").read_table(pa.BufferReader(content))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"this is not a {suffix[1:]} file: {error}") from error
     names = tuple(table.column_names)

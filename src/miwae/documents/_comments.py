@@ -29,9 +29,9 @@ def split_comments(
 ) -> tuple[bytes, bytes]:
     """The leading lines that begin with #, with the blank lines after them, and the rest.
 
-    The last of them belongs to the table if that has no other header (or, without a header, if it
-    has as many fields as the rest). Where all lines begin with #, none is a comment; nor is one
-    that begins with a word for missing values, such as #N/A.
+    The last of them belongs to the table if the table has no other header (or, without a header,
+    if it has as many fields as the rest). If all lines begin with #, none is a comment; nor is a
+    line that begins with a word for missing values, such as #N/A.
     """
     last, end = 0, 0
     while found := _COMMENT.match(data, end):
@@ -56,9 +56,9 @@ def split_comments(
 def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) -> None:
     """Refuse a first line that is a title above the names, or that names the delimiter.
 
-    It is a title if all other lines but blank ones have the same number of fields, which it has
-    not, and the next line is a header: it has no numbers, and lines below have some. It is none
-    where another delimiter splits all lines alike.
+    It is a title if all other lines, except blank ones, have the same number of fields, but this
+    one has another number, and if the next line is a header: it has no numbers, and lines below
+    have some. It is not a title if another delimiter splits all lines alike.
     """
     if named := _DELIMITER_LINE.match(data):
         mark = named[1].decode(encoding)
@@ -91,11 +91,9 @@ def _first_records(data: bytes, delimiter: str, encoding: str, count: int) -> li
 
 
 def _lacks_header(records: list[list[str]], na_words: Set[str], *, spaced: bool) -> bool:
-    """Whether a table starts with data: with numbers or missing values, which names are not.
-
-    Where nothing but text follows, a space after the # makes it a comment.
-    """
+    """Whether a table starts with data: with numbers or missing values, which names are not."""
     looks = [_looks_like_data(record, na_words) for record in records]
+    # Where nothing but text follows, a space after the # makes it a comment.
     return looks[0] or not (spaced or any(looks))
 
 

@@ -22,14 +22,12 @@ _MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1", b"%PDF", b"\x89PNG", b
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a text file is written."""
-
     delimiter: str = ","
     encoding: str = "utf-8"  # without the byte order mark
     bom: bytes = b""
     line_terminator: str = "\n"  # of the first record, and of records that are added
     decimal: str = "."
-    decimal_shown: bool = True  # by some number, or since the delimiter leaves no other
+    decimal_shown: bool = True  # some number shows it, or the delimiter allows no other
     header: bool = True
 
     def field(self, text: str, *, quoted: bool = False) -> bytes:
@@ -66,19 +64,22 @@ def inner_encoding(encoding: str) -> str:
 
 
 def decoded(data: bytes, encoding: str | None) -> tuple[bytes, str, bytes]:
-    """A text in its inner encoding, the name of its encoding, and its byte order mark.
-
-    The mark overrides the given encoding; None is to guess.
-    """
+    """A text in its inner encoding, the name of its encoding, and its byte order mark."""
+    # The mark overrides the given encoding; None is to guess.
     bom, marked = next(((b, name) for b, name in _BOMS if data.startswith(b)), (b"", None))
-    named = None if encoding is None else _looked_up(encoding)
-    body = data[len(bom) :]
-    name = marked or named or _guessed_encoding(body)
+    body, name = data[len(bom) :], marked
     try:
+        if encoding is not None:
+            # Without a byte order mark, utf-16 would be what this machine writes.
+            named = codecs.lookup(encoding).name
+            name = name or {"utf-16": "utf-16-le", "utf-8-sig": "utf-8"}.get(named, named)
+        name = name or _guessed_encoding(body)
         text = body.decode(name)
+    except LookupError:
+        raise DataError(f"there is no encoding {encoding!r}: try 'utf-8' or 'cp1252'") from None
     except UnicodeDecodeError as error:
         raise DataError(
-            f"byte {error.start + len(bom)} is no {name}: give another encoding"
+            f"byte {error.start + len(bom)} is not valid {name}: give another encoding"
         ) from None
     if "\0" in text:
         _refuse_binary(b"\0")
@@ -89,15 +90,6 @@ def decoded(data: bytes, encoding: str | None) -> tuple[bytes, str, bytes]:
             f"this text cannot be written back unchanged in {name}: convert it to UTF-8"
         )
     return text.encode("utf-8"), name, bom
-
-
-def _looked_up(encoding: str) -> str:
-    try:
-        name = codecs.lookup(encoding).name
-    except LookupError:
-        raise DataError(f"there is no encoding {encoding!r}: try 'utf-8' or 'cp1252'") from None
-    # Without a byte order mark, these two mean what this machine would write.
-    return {"utf-16": "utf-16-le", "utf-8-sig": "utf-8"}.get(name, name)
 
 
 def _guessed_encoding(data: bytes) -> str:

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Shaped
 
 from miwae.columns import Cells, check_names, filled_objects, read_objects
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
-from miwae.documents._frame import Frame, objects_of
+from miwae.documents._frame import Frame, extra, objects_of
 from miwae.errors import DataError
 
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
@@ -30,8 +30,7 @@ class ExcelDocument(Document):
     cells: tuple[np.ndarray, ...]  # of each column, None where empty
     top: int  # the row of the first cell below the header, counted from 1 as in Excel
     left: int
-    formulas: tuple[Bool[np.ndarray, " N"], ...]
-    merged: tuple[Bool[np.ndarray, " N"], ...]
+    fixed_cells: Mapping[str, Bool[np.ndarray, "N W"]]
 
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "ExcelReading":
         missing, pairs = tuple(marks), zip(self.cells, self.names, strict=True)
@@ -39,21 +38,16 @@ class ExcelDocument(Document):
         return ExcelReading(document=self, columns=columns)
 
     def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
-        return {
-            "formulas": self.formulas[position],
-            "parts of merged cells": self.merged[position],
-        }
+        return {what: cells[:, position] for what, cells in self.fixed_cells.items()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExcelReading(Reading):
-    """The columns of the first sheet of a workbook."""
-
     document: ExcelDocument
 
     def patched(self, cells: Patch, suffix: str = "") -> bytes:
         document = self.document
-        book = openpyxl_or_error().load_workbook(io.BytesIO(document.content))
+        book = extra("openpyxl").load_workbook(io.BytesIO(document.content))
         sheet = book.worksheets[0]
         for position, given in cells.items():
             new = self._writable(position, given)
@@ -74,15 +68,12 @@ class ExcelReading(Reading):
 
     def _writable(self, position: int, new: Cells) -> Cells:
         """Without formulas and merged cells, and with times as precise as those of the column."""
-        free = np.ones(len(new.rows), bool)
-        for fixed in self.document.fixed(position).values():
-            free &= ~fixed[new.rows]
+        fixed, cells = self.document.fixed(position).values(), self.document.cells[position]
+        free = ~np.logical_or.reduce([flags[new.rows] for flags in fixed])
         values = new.values[free]
-        cells = self.document.cells[position]
         times = [value for value in cells if isinstance(value, datetime.datetime)]
         if times and values.dtype != object:
-            days = all(value.time() == datetime.time() for value in times)
-            unit = _DAY if days else 1.0
+            unit = _DAY if all(time.time() == datetime.time() for time in times) else 1.0
             values = np.rint(values / unit) * unit
         return replace(new, rows=new.rows[free], values=values)
 
@@ -98,15 +89,6 @@ class ExcelReading(Reading):
         return "General"
 
 
-def openpyxl_or_error() -> Any:
-    """The library, or an error that says how to install it."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise DataError("Excel files need openpyxl: pip install 'miwae[excel]'") from None
-    return openpyxl
-
-
 def _saved(book: Any) -> bytes:
     out = io.BytesIO()
     book.save(out)
@@ -114,7 +96,6 @@ def _saved(book: Any) -> bytes:
 
 
 def workbook_bytes(frame: Frame) -> bytes:
-    """A workbook with a single sheet of values."""
     columns = [objects_of(column) for column in frame.columns]
     n_rows = len(columns[0]) if columns else 0
     if n_rows >= _MOST_ROWS or len(columns) > _MOST_COLUMNS:
@@ -122,7 +103,7 @@ def workbook_bytes(frame: Frame) -> bytes:
             f"{n_rows} rows of {len(columns)} columns do not fit on a sheet of Excel: write "
             "Parquet or CSV"
         )
-    book = openpyxl_or_error().Workbook()
+    book = extra("openpyxl").Workbook()
     sheet = book.worksheets[0]
     sheet.append(frame.names)
     for row in zip(*columns, strict=True):
@@ -131,7 +112,6 @@ def workbook_bytes(frame: Frame) -> bytes:
 
 
 def _for_excel(value: Any) -> Any:
-    """A Python object as a sheet can hold it."""
     if isinstance(value, np.floating | np.integer | np.bool_):
         value = value.item()
     if isinstance(value, float | Decimal):
@@ -147,8 +127,7 @@ def _for_excel(value: Any) -> Any:
 
 
 def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> ExcelDocument:
-    """Open the first sheet of a workbook."""
-    openpyxl = openpyxl_or_error()
+    openpyxl = extra("openpyxl")
     try:
         shown, stored = (
             openpyxl.load_workbook(io.BytesIO(content), data_only=values).worksheets[0]
@@ -162,7 +141,9 @@ def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> Excel
         for place, name in enumerate(header, start=1)
     )
     check_names(names)
-    stored_cells, shown_cells = (_grid(one, top, left, len(names)) for one in (stored, shown))
+    below = {"min_row": top + 1, "min_col": left, "max_col": left + len(names) - 1}
+    rows = (list(sheet.iter_rows(**below)) for sheet in (stored, shown))
+    stored_cells, shown_cells = (np.array(r, object).reshape(-1, len(names)) for r in rows)
     used = _each(lambda cell: cell.value is not None, stored_cells).any(axis=1)
     height = int(np.flatnonzero(used).max(initial=-1)) + 1
     stored_cells, shown_cells = stored_cells[:height], shown_cells[:height]
@@ -170,22 +151,26 @@ def open_excel(content: bytes, *, na_words: Iterable[str] = DEFAULT_NA) -> Excel
     # All cells of a merged area but the first, which has the value.
     merged = _each(lambda cell: type(cell).__name__ == "MergedCell", stored_cells)
     if formulas.any() and all(cell.value is None for cell in shown_cells[formulas]):
+        # The file was written by a program that cannot calculate.
         first = stored_cells[formulas][0].coordinate
-        # They were written by a program that cannot calculate.
         raise DataError(
             f"formulas have no stored results (the first is {first}): open the file in Excel or "
             "LibreOffice and save it"
         )
     words = frozenset(na_words)
+
+    def value(cell: Any) -> Any:
+        missing = isinstance(cell.value, str) and cell.value.strip() in words
+        return None if missing or cell.data_type == "e" else cell.value  # an error such as #N/A
+
     return ExcelDocument(
         names=names,
         n_rows=height,
         content=content,
-        cells=tuple(_each(lambda cell: _value(cell, words), shown_cells, object).T),
+        cells=tuple(_each(value, shown_cells, object).T),
         top=top + 1,
         left=left,
-        formulas=tuple(formulas.T),
-        merged=tuple(merged.T),
+        fixed_cells={"formulas": formulas, "parts of merged cells": merged},
     )
 
 
@@ -200,22 +185,7 @@ def _header(sheet: Any) -> tuple[int, int, list[Any]]:
     raise DataError("the first sheet is empty")
 
 
-def _grid(sheet: Any, top: int, left: int, width: int) -> Shaped[np.ndarray, "N W"]:
-    """The cells below the header."""
-    rows = list(sheet.iter_rows(min_row=top + 1, min_col=left, max_col=left + width - 1))
-    grid = np.empty((len(rows), width), object)
-    for i, row in enumerate(rows):
-        grid[i] = row
-    return grid
-
-
 def _each(
     function: Callable[[Any], Any], grid: Shaped[np.ndarray, "N W"], dtype: type = bool
 ) -> Shaped[np.ndarray, "N W"]:
     return np.frompyfunc(function, 1, 1)(grid).astype(dtype)
-
-
-def _value(cell: Any, na_words: frozenset[str]) -> Any:
-    """The value of a cell; None for #N/A and other errors, and for words that mean missing."""
-    missing = isinstance(cell.value, str) and cell.value.strip() in na_words
-    return None if missing or cell.data_type == "e" else cell.value

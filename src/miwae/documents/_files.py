@@ -7,38 +7,26 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import BinaryIO
 
 from miwae._atomic import require_directory, write_atomically
 from miwae.documents._arrow import open_arrow
 from miwae.documents._dialect import Dialect, inner_encoding
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
-from miwae.documents._excel import open_excel, openpyxl_or_error, workbook_bytes
-from miwae.documents._frame import (
-    Frame,
-    arrow_bytes,
-    arrow_table,
-    pyarrow_or_error,
-    stacked,
-    texts_of,
-)
+from miwae.documents._excel import open_excel, workbook_bytes
+from miwae.documents._frame import Frame, arrow_bytes, arrow_table, extra, stacked, texts_of
 from miwae.documents._opening import open_text
 from miwae.documents._text import TextReading
 from miwae.errors import DataError, MiwaeError, SettingsError
 
 _FAMILIES: dict[str, Family] = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".txt": "text",
-    ".parquet": "arrow",
-    ".feather": "arrow",
-    ".arrow": "arrow",
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "text"),
+    **dict.fromkeys((".parquet", ".feather", ".arrow"), "arrow"),
     ".xlsx": "excel",
 }
 
 _SUPPORTED = f"the suffixes that are known are {', '.join(_FAMILIES)}, each also with .gz"
 
-# Whoever opens one of these expects another format than text.
+# Programs that open such a file expect a format that is not written here.
 _NOT_WRITTEN = frozenset({".xls", ".xlsb", ".xlsm", ".ods", ".json"})
 
 _GZIP = b"\x1f\x8b"
@@ -68,11 +56,12 @@ def open_document(
         date_orders: "day-first" or "month-first" by name of a column of text, for dates such as
             01/02/2024 that do not show which it is.
     """
-    content = _content(path)
-    suffix = "" if path == "-" else _suffix(path)
+    content, suffix = _content(path), _suffix(path)
     try:
         content = _unpacked(content)
-        family, suffix = _recognised(suffix, content)
+        if suffix not in _FAMILIES:
+            suffix = next((s for magic, s in _MAGIC.items() if content.startswith(magic)), suffix)
+        family = _FAMILIES.get(suffix, "text")
         if family == "text":
             if delimiter is None and suffix == ".tsv":
                 delimiter = "\t"
@@ -100,21 +89,12 @@ def open_document(
         raise DataError(f"{place}: {error}{hint}") from error
 
 
-def _recognised(suffix: str, content: bytes) -> tuple[Family, str]:
-    """The family and the suffix of a format, by its suffix if that is known."""
-    if suffix not in _FAMILIES:
-        suffix = next((s for magic, s in _MAGIC.items() if content.startswith(magic)), suffix)
-    return _FAMILIES.get(suffix, "text"), suffix
-
-
 def _suffix(path: str) -> str:
-    """The last suffix in lower case, without .gz."""
     name = os.path.basename(path).lower().removesuffix(".gz")
     return os.path.splitext(name)[1]
 
 
 def _content(path: str) -> bytes:
-    """All bytes of a file, or of standard input."""
     try:
         if path == "-":
             return sys.stdin.buffer.read()
@@ -131,8 +111,7 @@ def _content(path: str) -> bytes:
 
 
 def _unpacked(content: bytes) -> bytes:
-    """Without gzip, which is known by its first bytes, whatever the file is called."""
-    if not content.startswith(_GZIP):
+    if not content.startswith(_GZIP):  # whatever the file is called
         return content
     try:
         return gzip.decompress(content)
@@ -146,10 +125,8 @@ def require_writable(document: Document | None, path: str, *, long: bool = False
     The document is None for a plain frame; `long` is for what `write_long` will write.
     """
     family = _family_to_write("text" if document is None else document.family, path)
-    if family == "arrow":
-        pyarrow_or_error()
-    if family == "excel":
-        openpyxl_or_error()
+    if family != "text":
+        extra("pyarrow" if family == "arrow" else "openpyxl")
     if document is not None and family != document.family:
         _frame_bytes([document.head()], family, _suffix(path))
     if document is not None and long:
@@ -170,13 +147,13 @@ def _refuse_long_names(names: Sequence[str]) -> None:
 def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
     """Write a document with some cells replaced to a file, which appears whole or not at all.
 
-    The suffix says which format, as for `open_document`; the table is converted if it is another
-    than that of the document. `-` is standard output.
+    The suffix says which format, as for `open_document`; the table is converted if the document
+    has another one. `-` is standard output.
     """
     own = reading.document.family
     family, suffix, new = _family_to_write(own, path), _suffix(path), cells or {}
     if family == own:
-        _put(path, reading.patched(new, suffix if suffix in _FAMILIES else ""))
+        _put(path, reading.patched(new, suffix))
     else:
         _put(path, _frame_bytes([reading.frame(new)], family, suffix))
 
@@ -207,10 +184,8 @@ def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None
 
 
 def _family_to_write(own: Family, path: str) -> Family:
-    """By the suffix; a path without one, such as /dev/stdout, gets text."""
+    """By the suffix; a path without one, such as /dev/stdout or -, gets text."""
     suffix = _suffix(path)
-    if path == "-":
-        return "text"
     if suffix in _FAMILIES:
         return _FAMILIES[suffix]
     if suffix in _NOT_WRITTEN:
@@ -242,29 +217,17 @@ def _text_bytes(frames: Iterable[Frame], dialect: Dialect, decimals: int | None)
     for number, (names, columns) in enumerate(frames):
         if dialect.header and not number:
             writer.writerow(names)
-        pairs = zip(columns, names, strict=True)
-        writer.writerows(zip(*(texts_of(*pair, decimals) for pair in pairs), strict=True))
+        texts = (texts_of(*pair, decimals) for pair in zip(columns, names, strict=True))
+        writer.writerows(zip(*texts, strict=True))
     return dialect.encoded(out.getvalue().encode(inner_encoding(dialect.encoding)))
 
 
 def _put(path: str, payload: bytes | memoryview) -> None:
-    if path == "-":
-        _to_standard_output(payload)
+    if path.lower().endswith(".gz"):
+        payload = gzip.compress(payload, mtime=0)  # the same table gives the same file at any time
+    if path != "-":
+        write_atomically(path, lambda file: file.write(payload))
         return
-    packed = path.lower().endswith(".gz")
-    write_atomically(path, lambda file: _written(file, payload, packed=packed))
-
-
-def _written(file: BinaryIO, payload: bytes | memoryview, *, packed: bool) -> None:
-    if not packed:
-        file.write(payload)
-        return
-    # Without a name and a time, the same table gives the same file.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as out:
-        out.write(payload)
-
-
-def _to_standard_output(payload: bytes | memoryview) -> None:
     try:
         sys.stdout.buffer.write(payload)
         sys.stdout.buffer.flush()

@@ -17,7 +17,7 @@ DIGITS = 6
 # Whole numbers below are written in full; float64 does not have all of those above.
 MOST_WHOLE = 2.0**53
 
-# float64 has no digits further behind the decimal mark. A cell may show more, but imitating
+# float64 has no digits further after the decimal mark. A cell may show more, but imitating
 # 100,000 of them in each imputed cell would take quadratic time.
 MOST_DECIMALS = 324
 
@@ -62,8 +62,6 @@ class NumberFormat:
 
 @dataclass(frozen=True)
 class BooleanFormat:
-    """A column's words for false and true."""
-
     words: tuple[str, str]
 
     def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
@@ -72,11 +70,9 @@ class BooleanFormat:
 
 @dataclass(frozen=True)
 class PlainFormat:
-    """Text, written as it is; a number in a column of text is written with few digits."""
+    """Text has no format; a number in a column of text is written with few digits."""
 
     def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
-        if isinstance(value, str):
-            return value
         return NumberFormat(exponent=True).text(value, lower, upper)
 
 

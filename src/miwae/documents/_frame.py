@@ -1,6 +1,7 @@
 """The plain frame: names and columns, by which tables get from one file format to another."""
 
 import datetime
+import importlib
 import io
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -8,6 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from miwae.errors import DataError
+
+_NEEDED_BY = {
+    "pyarrow": "Parquet and Feather need pyarrow: pip install 'miwae[parquet]'",
+    "openpyxl": "Excel files need openpyxl: pip install 'miwae[excel]'",
+}
 
 
 class Frame(NamedTuple):
@@ -30,20 +36,19 @@ def _joined(parts: Sequence[Any]) -> Any:
     kind = parts[-1].type
     same = (part if part.type == kind else part.cast(kind) for part in parts)
     chunks = [chunk for part in same for chunk in part.chunks]
-    return pyarrow_or_error().chunked_array(chunks, kind)
+    return extra("pyarrow").chunked_array(chunks, kind)
 
 
 def _is_arrow(column: Any) -> bool:
     return hasattr(column, "chunks")
 
 
-def pyarrow_or_error() -> Any:
-    """The library, or an error that says how to install it."""
+def extra(name: str) -> Any:
+    """A library that is not always installed, or an error that says how to install it."""
     try:
-        import pyarrow
+        return importlib.import_module(name)
     except ImportError:
-        raise DataError("Parquet and Feather need pyarrow: pip install 'miwae[parquet]'") from None
-    return pyarrow
+        raise DataError(_NEEDED_BY[name.partition(".")[0]]) from None
 
 
 def objects_of(column: Any) -> list[Any]:
@@ -54,7 +59,7 @@ def objects_of(column: Any) -> list[Any]:
 
 def _in_microseconds(column: Any) -> Any:
     """Times in the unit of Python, which has no nanoseconds."""
-    pa, kind = pyarrow_or_error(), column.type
+    pa, kind = extra("pyarrow"), column.type
     if getattr(kind, "unit", "") != "ns":
         return column
     zone = {"tz": kind.tz} if pa.types.is_timestamp(kind) else {}
@@ -100,7 +105,7 @@ def _duration_text(span: datetime.timedelta) -> str:
 
 def _arrow_texts(column: Any, name: str) -> list[str]:
     """Texts as pyarrow writes them; it has none for durations."""
-    pa = pyarrow_or_error()
+    pa = extra("pyarrow")
     if pa.types.is_duration(column.type):
         return texts_of(objects_of(column), name)
     if pa.types.is_dictionary(column.type):
@@ -112,17 +117,14 @@ def _arrow_texts(column: Any, name: str) -> list[str]:
 
 
 def arrow_table(frame: Frame) -> Any:
-    """A table of pyarrow with the types of the columns' values."""
-    pairs = zip(frame.columns, frame.names, strict=True)
-    return pyarrow_or_error().table(
-        [_arrow_array(column, name) for column, name in pairs], names=list(frame.names)
-    )
+    arrays = map(_arrow_array, frame.columns, frame.names)
+    return extra("pyarrow").table(list(arrays), names=list(frame.names))
 
 
 def _arrow_array(column: Any, name: str) -> Any:
     if _is_arrow(column):
         return column
-    pa = pyarrow_or_error()
+    pa = extra("pyarrow")
     try:
         array = pa.array(column, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -142,16 +144,12 @@ def _arrow_array(column: Any, name: str) -> Any:
 
 def arrow_bytes(table: Any, suffix: str) -> memoryview:
     """A table of pyarrow as the content of a file: Parquet, or Feather for other suffixes."""
-    pa, sink = pyarrow_or_error(), io.BytesIO()
+    sink = io.BytesIO()
     try:
         if suffix == ".parquet":
-            from pyarrow import parquet
-
-            parquet.write_table(table, sink)
-        else:
-            from pyarrow import feather
-
-            feather.write_feather(table.unify_dictionaries(), sink)  # files have one each
-    except pa.ArrowException as error:
+            extra("pyarrow.parquet").write_table(table, sink)
+        else:  # whose columns have one dictionary each
+            extra("pyarrow.feather").write_feather(table.unify_dictionaries(), sink)
+    except extra("pyarrow").ArrowException as error:
         raise DataError(f"a column cannot be written as {suffix[1:]}: {error}") from error
     return sink.getbuffer()

@@ -10,8 +10,7 @@ from miwae.documents._cells import Missing, cell_texts, has_decimals
 from miwae.documents._comments import refuse_title, split_comments
 from miwae.documents._dialect import Dialect, decoded, inner_encoding
 from miwae.documents._document import DEFAULT_NA
-from miwae.documents._records import sniffed_delimiter, split_records
-from miwae.documents._spans import Spans
+from miwae.documents._records import Spans, sniffed_delimiter, split_records
 from miwae.documents._text import TextDocument
 from miwae.errors import DataError, SettingsError
 
@@ -27,10 +26,7 @@ def open_text(
     header: bool = True,
     date_orders: Mapping[str, str] | None = None,
 ) -> TextDocument:
-    """Open the content of a CSV file; see `open_document`.
-
-    Lines above the table that begin with # are comments: they are kept, but not read.
-    """
+    """Open the content of a CSV file, as `open_document` does."""
     inner, encoding, bom = decoded(data, encoding)
     if header and inner.strip() and inner.startswith((b"\n", b"\r")):
         raise DataError("line 1 is blank, where the names should be: delete it")
@@ -49,12 +45,13 @@ def open_text(
     fields, terminator = split_records(inner, delimiter, above=above)
     buffer = np.frombuffer(inner, dtype=np.uint8)
     top = Spans(*(np.array([spans[k][0] for spans in fields]) for k in (0, 1)))
-    names = cell_texts(buffer, top, here) if header else [""] * len(fields)
+    names = cell_texts(buffer, top, here).texts if header else [""] * len(fields)
     dialect = Dialect(
         delimiter=delimiter, encoding=encoding, bom=bom, line_terminator=terminator, header=header
     )
+    names = _named(names)
     document = TextDocument(
-        names=_named(names),
+        names=names,
         n_rows=len(fields[0].starts) - header,
         n_comments=sum(bool(line.strip()) for line in comments.splitlines()),
         dialect=dialect,
@@ -62,10 +59,9 @@ def open_text(
         comments=comments,
         data=buffer,
         records=fields,
-        orders={},
+        orders=_checked_orders(date_orders or {}, names),
     )
-    orders = _checked_orders(date_orders or {}, document.names)
-    return replace(document, orders=orders, dialect=_with_decimal_mark(document))
+    return replace(document, dialect=_with_decimal_mark(document))
 
 
 def _named(header: Sequence[str]) -> tuple[str, ...]:

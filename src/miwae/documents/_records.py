@@ -6,15 +6,17 @@ back character for character; the `csv` module does not say which fields were qu
 
 import re
 from array import array
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Int, UInt8
 
 from miwae.documents._dialect import QUOTE
-from miwae.documents._spans import Bytes, Spans
 from miwae.errors import DataError
 
+Bytes: TypeAlias = UInt8[np.ndarray, " B"]
+Places: TypeAlias = Int[np.ndarray, " N"]
 Separators: TypeAlias = Int[np.ndarray, " S"]
 Quotes: TypeAlias = Int[np.ndarray, " Q"]
 Counts: TypeAlias = Int[np.ndarray, " R"]  # of delimiters or fields in each record
@@ -28,12 +30,53 @@ _LF, _CR = 10, 13
 # The first bytes, in which the delimiter is looked for: a hundred records of a thousand columns.
 _SAMPLE = 1 << 20
 
+# Wider pieces are copied one by one. A float64 has 24 characters at most.
+_WIDEST = 32
+
+
+class Spans(NamedTuple):
+    """Pieces of a buffer: the i-th is `buffer[starts[i]:ends[i]]`."""
+
+    starts: Places
+    ends: Places
+
+    def taken(self, which: np.ndarray | slice) -> "Spans":
+        return Spans(self.starts[which], self.ends[which])
+
+
+def fixed_width(data: Bytes, spans: Spans) -> np.ndarray | None:
+    """The pieces as one array of bytes `S<width>`, or None where some are wide."""
+    widths = spans.ends - spans.starts
+    width = int(widths.max(initial=1))
+    if width > _WIDEST:
+        return None
+    letters = [data.take(spans.starts + k, mode="clip") * (k < widths) for k in range(width)]
+    return np.stack(letters, axis=1).view(f"S{width}").ravel()
+
+
+def span_bytes(data: Bytes, spans: Spans) -> list[bytes]:
+    if (pieces := fixed_width(data, spans)) is not None:  # no text has a NUL of its own
+        return pieces.tolist()
+    view = data.data
+    pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
+    return [bytes(view[start:end]) for start, end in pairs]
+
+
+def spliced(data: Bytes, changes: Iterable[tuple[Spans, Sequence[bytes]]]) -> bytes:
+    new = [
+        place
+        for spans, pieces in changes
+        for place in zip(spans.starts.tolist(), spans.ends.tolist(), pieces, strict=True)
+    ]
+    view, out, done = data.data, [], 0
+    for start, end, piece in sorted(new):
+        out += [view[done:start], piece]
+        done = end
+    return b"".join([*out, view[done:]])
+
 
 def split_records(data: bytes, delimiter: str, *, above: int = 0) -> tuple[tuple[Spans, ...], str]:
-    """For each column, the raw fields of all records, and what ends the first record.
-
-    `above` is how many lines of the file come before the text, for messages.
-    """
+    """For each column, the raw fields of all records, and what ends the first record."""
     n_bytes = len(data.rstrip(b"\r\n"))
     if not n_bytes:
         raise DataError("the file is empty: it has no header and no rows")

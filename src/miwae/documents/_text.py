@@ -11,19 +11,20 @@ from jaxtyping import Int
 
 from miwae.columns import Cells, filled_objects
 from miwae.documents._cells import (
+    CellTexts,
     Known,
     Missing,
     ParsedColumn,
     cell_texts,
     format_of,
     parse_column,
-    parse_texts,
+    plain_numbers,
 )
 from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
 from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._formats import NumberFormat, cell_texts_of
 from miwae.documents._frame import Frame
-from miwae.documents._spans import Bytes, Spans, span_bytes, spliced
+from miwae.documents._records import Bytes, Spans, span_bytes, spliced
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
 
@@ -56,31 +57,27 @@ class TextDocument(Document):
 
     @property
     def encoding(self) -> str:
-        """The encoding of the data."""
         return inner_encoding(self.dialect.encoding)
 
     def fields(self, position: int) -> Spans:
         """Where the raw fields of a column are, below the header."""
         return self.records[position].taken(slice(int(self.dialect.header), None))
 
-    def texts(self, position: int) -> list[str]:
-        """The cells of a column, without quotes and the spaces around them."""
+    def cells(self, position: int) -> CellTexts:
         return cell_texts(self.data, self.fields(position), self.encoding)
+
+    def texts(self, position: int) -> list[str]:
+        return self.cells(position).texts
 
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "TextReading":
         missing = Missing(self.na_words).also(tuple(marks))
+        mark, known = self.dialect.decimal, [None] * len(self.names)
+        if like is not None:
+            known = list(map(self._known, like))
         parsed = tuple(
-            parse_column(
-                name,
-                self.data,
-                self.fields(position),
-                missing,
-                encoding=self.encoding,
-                mark=self.dialect.decimal,
-                order=self.orders.get(name),
-                known=None if like is None else self._known(like[position]),
-            )
-            for position, name in enumerate(self.names)
+            plain_numbers(name, self.data, self.fields(j), missing, mark, known[j])
+            or parse_column(name, self.cells(j), missing, mark, self.orders.get(name), known[j])
+            for j, name in enumerate(self.names)
         )
         self._refuse_other_orders(parsed)
         columns = tuple(parts.column for parts in parsed)
@@ -109,10 +106,7 @@ class TextDocument(Document):
                 )
 
     def patched(self, cells: _NewFields, dialect: Dialect) -> bytes:
-        """The content of the file with some raw fields replaced.
-
-        If the dialect has another delimiter, fields that contain it are quoted.
-        """
+        """The content with some raw fields replaced; another delimiter makes others quoted."""
         data = self.data
         changes = [(self.fields(j).taken(rows), fields) for j, (rows, fields) in cells.items()]
         if dialect.delimiter != self.dialect.delimiter:
@@ -136,8 +130,6 @@ class TextDocument(Document):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TextReading(Reading):
-    """What the cells of a text file mean."""
-
     document: TextDocument
     parsed: tuple[ParsedColumn, ...]
     missing: Missing
@@ -174,7 +166,7 @@ class TextReading(Reading):
         document, counts = self.document, Counter[str]()
         for position, column in enumerate(self.columns):
             spans = document.fields(position).taken(column.missing)
-            counts.update(cell_texts(document.data, spans, document.encoding))
+            counts.update(cell_texts(document.data, spans, document.encoding).texts)
         return dict(counts.most_common())
 
     def _texts(self, position: int, new: Cells) -> list[str]:
@@ -191,7 +183,8 @@ class TextReading(Reading):
         column, form, *_ = self.parsed[position]
         storage = (not column.n_observed and new.storage) or column.storage
         mark, order = self.document.dialect.decimal, self.document.orders.get(column.name)
-        return parse_texts(column.name, texts, self.missing, mark, order, Known(storage, form))
+        cells, known = CellTexts(texts, [False] * len(texts)), Known(storage, form)
+        return parse_column(column.name, cells, self.missing, mark, order, known)
 
 
 def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
@@ -200,16 +193,13 @@ def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
     rows, objects = np.flatnonzero(~column.missing), np.full(len(texts), None)
     if column.storage == "text" or column.whole:
         # Integers from their texts, since float64 has no digits after the sixteenth.
-        make = _whole if column.whole else str
-        objects[rows] = [make(texts[row]) for row in rows.tolist()]
+        # Python does not convert thousands of digits, which are infinite as a float.
+        kept = (texts[row] for row in rows.tolist())
+        make = (lambda t: int(t) if len(t) < MOST_DIGITS else float(t)) if column.whole else str
+        objects[rows] = [make(text) for text in kept]
         return objects
     cells = Cells(rows, column.values[rows], storage=column.storage)
     objects = filled_objects(objects, cells, column.name)
     if isinstance(form, TimeFormat) and form.zone:
         objects[rows] = [instant.replace(tzinfo=datetime.UTC) for instant in objects[rows]]
     return objects
-
-
-def _whole(text: str) -> int | float:
-    """An integer; Python does not convert thousands of digits, which are infinite as a float."""
-    return int(text) if len(text) < MOST_DIGITS else float(text)

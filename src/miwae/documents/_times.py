@@ -37,8 +37,6 @@ _LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """How a column writes its times."""
-
     order: str  # of year, month and day: a key of _DATES; "" for times of day
     mark: str  # between them; before the year for "bdy"
     padded: bool = True  # days and months always have two digits
@@ -56,35 +54,25 @@ class TimeFormat:
         """Whether it is an instant, rather than a time of day."""
         return bool(self.order)
 
-    @property
-    def _has_clock(self) -> bool:
-        return bool(self.glue) or not self.has_date
-
-    @property
-    def _unit(self) -> float:
-        """The smallest step that is shown, in seconds; none below a microsecond."""
-        if not self._has_clock:
-            return _DAY
-        return 10.0 ** -min(self.decimals, 6) if self.seconds else 60.0
-
     def text(self, seconds: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
         """Seconds since 1970 or since midnight, rounded to what the column shows."""
-        first, last = (_FIRST, _LAST) if self.has_date else (0.0, _DAY - self._unit)
+        has_clock = bool(self.glue) or not self.has_date
+        unit = 10.0 ** -min(self.decimals, 6) if self.seconds else 60.0 if has_clock else _DAY
+        first, last = (_FIRST, _LAST) if self.has_date else (0.0, _DAY - unit)
         local = min(max(seconds, first), last) + _offset(self.zone)
-        when = _EPOCH + timedelta(seconds=round(local / self._unit) * self._unit)
-        width = 2 if self.padded else 1
-        parts = {"y": f"{when.year:04d}", "m": f"{when.month:0{width}d}"}
-        parts["d"] = f"{when.day:0{width}d}"
-        parts["b"] = self._name(when.month)
+        when = _EPOCH + timedelta(seconds=round(local / unit) * unit)
+        width, month = 2 if self.padded else 1, _MONTHS[when.month - 1]
+        parts = {
+            "y": f"{when.year:04d}",
+            "m": f"{when.month:0{width}d}",
+            "d": f"{when.day:0{width}d}",
+            "b": _in_case_of(self.month, month if len(self.month) > 3 else month[:3]),
+        }
         if self.order == "bdy":
             date = f"{parts['b']} {parts['d']}{self.mark}{parts['y']}"
         else:
             date = self.mark.join(parts[letter] for letter in self.order)
-        return date + self._clock(when) if self._has_clock else date
-
-    def _name(self, month: int) -> str:
-        name = _MONTHS[month - 1] if len(self.month) > 3 else _MONTHS[month - 1][:3]
-        return _in_case_of(self.month, name)
+        return date + self._clock(when) if has_clock else date
 
     def _clock(self, when: datetime) -> str:
         hour = (when.hour % 12 or 12) if self.half else when.hour
@@ -105,74 +93,57 @@ def _in_case_of(example: str, word: str) -> str:
 
 
 def _offset(zone: str) -> float:
-    """Seconds to add to UTC."""
     if zone in {"", "Z"}:
         return 0.0
     digits = zone[1:].replace(":", "")
     return float(zone[0] + "1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
 
 
-def _month(date: re.Match[str]) -> int:
-    """The number of the month; ValueError if none has that name."""
-    groups = date.groupdict()
-    if "m" in groups:
-        return int(groups["m"])
-    name = groups["b"].lower()
-    return (_MONTHS if len(name) > 3 else [month[:3] for month in _MONTHS]).index(name) + 1
-
-
-def _hour(clock: re.Match[str]) -> int:
-    """The hour from 0 to 23; ValueError if a clock has no such hour."""
-    hour, half = int(clock["hour"]), clock["half"]
-    if half is None:
-        return hour
-    if not 1 <= hour <= 12:
-        raise ValueError(f"there is no {clock[0].strip()}")
-    return hour % 12 + (12 if "p" in half.lower() else 0)
-
-
 def _seconds(date: re.Match[str], clock: re.Match[str] | None) -> float:
     """Seconds since 1970 or midnight; ValueError if there is no such day or hour."""
-    when = _EPOCH
+    when, parts = _EPOCH, date.groupdict()
     if date[0]:
-        when = datetime(int(date["y"]), _month(date), int(date["d"]), tzinfo=UTC)
+        name = parts.get("b", "").lower()
+        names = _MONTHS if len(name) > 3 else [month[:3] for month in _MONTHS]
+        month = names.index(name) + 1 if name else int(parts["m"])
+        when = datetime(int(parts["y"]), month, int(parts["d"]), tzinfo=UTC)
     fraction, zone = "0", ""
     if clock is not None:
-        minute, second = int(clock["minute"]), int(clock["second"] or 0)
-        when = when.replace(hour=_hour(clock), minute=minute, second=second)
+        hour, half = int(clock["hour"]), (clock["half"] or "").lower()
+        if half and not 1 <= hour <= 12:
+            raise ValueError(f"there is no {clock[0].strip()}")
+        hour = hour % 12 + 12 * ("p" in half) if half else hour
+        when = when.replace(hour=hour, minute=int(clock["minute"]))
+        when = when.replace(second=int(clock["second"] or 0))
         fraction, zone = clock["fraction"] or "0", clock["zone"] or ""
     whole = (when - _EPOCH) // timedelta(seconds=1) - _offset(zone)
     return whole + int(fraction) / 10 ** len(fraction)
 
 
-def _day_or_month_first(texts: Sequence[str]) -> str | None:
-    """Which comes first between slashes, shown by parts above 12; None if nothing shows it."""
-    parts = [text.split("/", 2)[:2] for text in texts]
-    day_first = any(int(first) > 12 for first, _ in parts)
-    month_first = any(int(second) > 12 for _, second in parts)
-    if day_first == month_first:
-        return None
-    return "dmy" if day_first else "mdy"
-
-
 def _order(texts: Sequence[str]) -> str | None:
-    """The order of year, month and day, if all texts start with dates of the same format."""
+    """The order of year, month and day, if all texts start with dates of the same format.
+
+    Between slashes, numbers above 12 show which is the day; None if nothing shows it.
+    """
     for order in ("ymd", "dby", "bdy", ""):
         if all(_DATES[order].match(text) for text in texts):
             return order
-    matches = [_DATES["dmy"].match(text) for text in texts]
-    marks = {match["mark"] if match else None for match in matches}
-    if marks == {"/"}:
-        return _day_or_month_first(texts)
-    return "dmy" if marks == {"."} else None
+    dates = [_DATES["dmy"].match(text) for text in texts]
+    marks = {date["mark"] if date else None for date in dates}
+    if marks != {"/"}:
+        return "dmy" if marks == {"."} else None
+    day_first, month_first = (any(int(date[k]) > 12 for date in dates if date) for k in "dm")
+    if day_first == month_first:
+        return None
+    return "dmy" if day_first else "mdy"
 
 
 def _format(
     order: str, dates: Sequence[re.Match[str]], clocks: Sequence[re.Match[str] | None]
 ) -> TimeFormat | None:
     """What a column's texts have in common; None if they are of several formats."""
-    mark, clock = dates[0]["mark"], clocks[0]
-    if any(date["mark"] != mark for date in dates):
+    mark, clock, shown = dates[0]["mark"], clocks[0], [c for c in clocks if c is not None]
+    if any(date["mark"] != mark for date in dates) or 0 < len(shown) < len(clocks):
         return None
     digits = [letter for letter in order if letter in "dm"]
     padded = all(len(date[letter]) == 2 for date in dates for letter in digits)
@@ -182,10 +153,9 @@ def _format(
     full = any(len(name) > 3 for name in names)
     month = _in_case_of(names[0], "january" if full else "jan") if names else ""
     if clock is None:
-        return TimeFormat(order, mark, padded, month) if not any(clocks) else None
-    shown = [c for c in clocks if c is not None]
+        return TimeFormat(order, mark, padded, month)
     of_one_kind = all(len({c[name] is None for c in shown}) == 1 for name in ("zone", "half"))
-    if len(shown) < len(clocks) or not of_one_kind or (clock["zone"] and not order):
+    if not of_one_kind or (clock["zone"] and not order):
         return None
     points = [c["point"] for c in shown if c["point"]]
     return TimeFormat(
@@ -218,14 +188,13 @@ def parsed_times(
     order = order if shown is None else shown
     if order is None:
         return None
-    dates: list[re.Match[str]] = []
-    clocks: list[re.Match[str] | None] = []
+    dates, clocks = [], []
     for text in texts:
         date = _DATES[order].match(text)
         clock = _CLOCK.fullmatch(text, date.end()) if date else None
         if date is None or (clock is None and date.end() < len(text)):
             return None
-        if clock and bool(clock["glue"]) != bool(order):
+        if clock and bool(clock["glue"]) != bool(order):  # "T08:15", or a clock glued to its date
             return None
         dates.append(date)
         clocks.append(clock)

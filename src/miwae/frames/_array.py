@@ -1,13 +1,12 @@
 """Arrays of numpy: tables of two axes, and the columns of pandas that are stored as arrays."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 
 from miwae import columns
-from miwae.columns import Cells, Column
+from miwae.columns import Cells, Column, Marks
 from miwae.errors import DataError
 from miwae.frames._checks import CellsByColumn, NewColumns
 
@@ -21,10 +20,7 @@ def _unit(dtype: np.dtype) -> str | None:
 
 
 def read_array(
-    array: np.ndarray,
-    name: str,
-    missing_values: tuple[Any, ...],
-    missing: Bool[np.ndarray, " N"] | None = None,
+    array: np.ndarray, name: str, marks: Marks, missing: Bool[np.ndarray, " N"] | None = None
 ) -> Column:
     """A column of one axis in neutral form; what `missing` says is missing whatever it holds."""
     kind, dtype, unit = array.dtype.kind, str(array.dtype), _unit(array.dtype)
@@ -34,22 +30,20 @@ def read_array(
         raise DataError(f"Complex data not supported: column {name!r}")
     if kind in "fiu":
         whole = kind != "f"
-        return columns.number_column(
-            name, array, missing, missing_values, whole=whole, dtype=dtype
-        )
+        return columns.number_column(name, array, missing, marks, whole=whole, dtype=dtype)
     if kind == "b":
-        return columns.boolean_column(name, array, missing, missing_values, dtype=dtype)
+        return columns.boolean_column(name, array, missing, marks, dtype=dtype)
     if kind == "O":
-        return columns.read_objects(array, name, missing_values, dtype)
+        return columns.read_objects(array, name, marks, dtype)
     if kind in "UT":
         # A dictionary of Python strings is faster than sorting the array.
-        column = columns.read_objects(array.astype(object), name, missing_values, dtype)
+        column = columns.read_objects(array.astype(object), name, marks, dtype)
         return replace(column, storage="text", typed=True)
     if unit is None:
         return columns.other_column(name, missing, dtype=dtype)
     ticks, storage = array.astype(np.int64), "time" if kind == "M" else "duration"
     return columns.tick_column(
-        name, ticks, missing, missing_values, unit=unit, storage=storage, dtype=dtype
+        name, ticks, missing, marks, unit=unit, storage=storage, dtype=dtype
     )
 
 
@@ -65,7 +59,6 @@ def filled_array(array: np.ndarray, cells: Cells, name: str) -> np.ndarray:
 
 
 def in_dtype(dtype: np.dtype, values: np.ndarray, name: str) -> np.ndarray:
-    """The values as an array that fits."""
     if dtype.kind == "f":
         return columns.as_numbers(values, name)
     if dtype.kind in "iu":
@@ -81,7 +74,6 @@ def in_dtype(dtype: np.dtype, values: np.ndarray, name: str) -> np.ndarray:
 
 
 def completed_array(array: np.ndarray, cells: CellsByColumn) -> np.ndarray:
-    """A copy of two axes with some cells replaced."""
     out = array.copy(order="K")
     for position, part in cells.items():
         column = filled_array(array[:, position], part, f"x{position}")
@@ -92,11 +84,9 @@ def completed_array(array: np.ndarray, cells: CellsByColumn) -> np.ndarray:
 
 
 def array_with_columns(array: np.ndarray, more: NewColumns, *, first: bool) -> np.ndarray:
-    """With further columns, whose names are lost.
-
-    Arrays of floats and of objects keep their dtype, integers and booleans get the narrowest
-    that holds all, and everything else becomes objects.
-    """
+    """With further columns, whose names are lost."""
+    # Floats and objects keep their dtype, integers and booleans get the narrowest that holds all,
+    # and everything else becomes objects.
     parts, dtype = [values[:, None] for values in more.values()], array.dtype
     if dtype.kind in "iub":
         dtype = np.result_type(dtype, *parts)

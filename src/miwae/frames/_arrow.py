@@ -6,24 +6,21 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Int
 
-from miwae.columns import Cells, Column, as_codes, coded_column, sorted_levels
+from miwae.columns import Cells, Column, Marks, as_codes, coded_column, sorted_levels
 from miwae.frames._series import dtype_of, read_series, values_for, with_type
 
 
-def read_arrow(array: Any, name: str, missing_values: tuple[Any, ...], label: str = "") -> Column:
-    """A chunked array in neutral form."""
+def read_arrow(array: Any, name: str, marks: Marks, label: str = "") -> Column:
     from pyarrow import types
 
     label = label or str(array.type)
     if dtype_of(array) == nw.String:
         codes, levels = sorted_levels(*_codes(array.dictionary_encode()))
-        return coded_column(name, "text", codes, levels, missing_values, dtype=label)
+        return coded_column(name, "text", codes, levels, marks, dtype=label)
     if types.is_dictionary(array.type):
         ordered = array.type.ordered
-        return coded_column(
-            name, "category", *_codes(array), missing_values, ordered=ordered, dtype=label
-        )
-    return read_series(array, name, missing_values, label)
+        return coded_column(name, "category", *_codes(array), marks, ordered=ordered, dtype=label)
+    return read_series(array, name, marks, label)
 
 
 def _encoded(array: Any) -> tuple[Any, Any]:
@@ -36,7 +33,6 @@ def _encoded(array: Any) -> tuple[Any, Any]:
 
 
 def _codes(array: Any) -> tuple[Int[np.ndarray, " N"], list[Any]]:
-    """Codes, -1 for null, and levels."""
     indices, dictionary = _encoded(array)
     codes, levels = indices.cast("int64").fill_null(-1).to_numpy(), dictionary.to_pylist()
     if None in levels:  # null can be stored as a value of the dictionary
@@ -47,10 +43,7 @@ def _codes(array: Any) -> tuple[Int[np.ndarray, " N"], list[Any]]:
 
 
 def filled_arrow(array: Any, cells: Cells, name: str) -> Any:
-    """A chunked array of the same chunks and type, with some cells replaced.
-
-    One of type null gets a type for these cells.
-    """
+    """The same chunks and type with some cells replaced; null gets a type for the cells."""
     import pyarrow as pa
     from pyarrow import types
 
@@ -85,10 +78,8 @@ def _filled_dictionary(array: Any, cells: Cells, name: str) -> Any:
 
 
 def _replaced(array: Any, rows: Int[np.ndarray, " H"], values: Any) -> Any:
-    """With other values in some rows, chunk by chunk: chunks without any are the very same.
-
-    Taken from the old values and the new ones below them, which copies any type exactly.
-    """
+    """With other values in some rows; chunks without any of these are the very same."""
+    # Taken from the old values and the new ones below them, which copies any type exactly.
     import pyarrow as pa
 
     chunks, start = [], 0

@@ -1,5 +1,6 @@
 """What can be done with a frame of any of the four libraries; nothing is changed in place."""
 
+import importlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,19 +11,17 @@ from miwae.columns import Cells, Column, check_names
 from miwae.frames._array import array_with_columns, completed_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
 from miwae.frames._checks import CellsByColumn, NewColumns, checked, library_of, names
-from miwae.frames._pandas import completed_pandas, pandas_with_columns, read_pandas
 from miwae.frames._series import read_series, values_for, with_type
 
-READERS = {
-    "numpy": read_array,
-    "pandas": read_pandas,
-    "polars": read_series,
-    "pyarrow": read_arrow,
-}
+READERS = {"numpy": read_array, "polars": read_series, "pyarrow": read_arrow}
+
+
+def _pandas() -> Any:
+    """The file for pandas, which is imported when there is a frame of it."""
+    return importlib.import_module("miwae.frames._pandas")
 
 
 def n_rows(frame: Any) -> int:
-    """The number of rows."""
     return checked(frame).shape[0]
 
 
@@ -31,8 +30,9 @@ def columns(frame: Any, missing_values: tuple[Any, ...] = ()) -> list[Column]:
 
     `missing_values` count as missing besides the library's own (null, NaN, NaT, None).
     """
-    read, frame = READERS[library_of(frame)], checked(frame)
-    if isinstance(frame, np.ndarray):
+    library, frame = library_of(frame), checked(frame)
+    read = _pandas().read_pandas if library == "pandas" else READERS[library]
+    if library == "numpy":
         series = frame.T
     else:
         series = (one.to_native() for one in _wide(frame).iter_columns())
@@ -47,14 +47,14 @@ def _wide(frame: Any) -> nw.DataFrame[Any]:
 def completed(frame: Any, cells: CellsByColumn) -> Any:
     """A copy with some cells replaced: all others bit for bit, with the same types and labels.
 
-    A column without any value, of the type that its library gives to nothing, gets a type for
-    cells of its storage. The cells of each column are asked for once, one after the other.
+    A column without any value, of the type that its library gives to empty columns, gets a type
+    that fits the cells. The cells of each column are asked for once, one after the other.
     """
     library, frame, labels = library_of(frame), checked(frame), names(frame)
     if library == "numpy":
         return completed_array(frame, cells)
     if library == "pandas":
-        return completed_pandas(frame, cells, labels)
+        return _pandas().completed_pandas(frame, cells, labels)
     out = frame.clone() if library == "polars" else frame
     for position, part in cells.items():
         if library == "polars":
@@ -84,7 +84,7 @@ def with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
         return array_with_columns(frame, columns, first=first)
     check_names([*names(frame), *columns])
     if library == "pandas":
-        return pandas_with_columns(frame, columns, first=first)
+        return _pandas().pandas_with_columns(frame, columns, first=first)
     wide = _wide(frame)
     further = [nw.new_series(n, v, backend=wide.implementation) for n, v in columns.items()]
     order = np.arange(frame.shape[1] + len(further))
@@ -93,7 +93,6 @@ def with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
 
 
 def keep(frame: Any, positions: Sequence[int]) -> Any:
-    """Only some of the columns, in this order."""
     library, frame = library_of(frame), checked(frame)
     if library == "numpy":
         return frame[:, list(positions)]

@@ -1,12 +1,25 @@
-"""Tables of pandas: index and labels of any kind, and columns of numpy, pyarrow and its own."""
+"""Tables of pandas: index and labels of any kind, and columns of numpy, pyarrow and its own.
+
+The one file here that imports a library of frames: it is imported for frames of pandas only.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from miwae.columns import TIMES, Cells, Column, as_codes, cannot_fill, coded_column, sorted_levels
+from miwae.columns import (
+    TIMES,
+    Cells,
+    Column,
+    Marks,
+    as_codes,
+    cannot_fill,
+    coded_column,
+    sorted_levels,
+)
 from miwae.errors import DataError
 from miwae.frames._array import filled_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
@@ -18,33 +31,29 @@ from miwae.frames._series import read_series, values_for
 MOST_APART = 45
 
 
-def read_pandas(series: Any, name: str, missing_values: tuple[Any, ...]) -> Column:
-    """A column in neutral form."""
-    import pandas as pd
-
+def read_pandas(series: Any, name: str, marks: Marks) -> Column:
     dtype, label = series.dtype, str(series.dtype)
     if isinstance(dtype, np.dtype):
-        column = read_array(series.to_numpy(), name, missing_values)
+        column = read_array(series.to_numpy(), name, marks)
         # Pandas makes floats of columns without any value.
         return column if dtype.kind != "f" or column.n_observed else replace(column, typed=False)
     if isinstance(dtype, pd.SparseDtype):
-        dense = read_pandas(series.sparse.to_dense(), name, missing_values)
+        dense = read_pandas(series.sparse.to_dense(), name, marks)
         return replace(dense, dtype=label, typed=True)
     if isinstance(dtype, pd.ArrowDtype):
-        return read_arrow(_chunked(series), name, missing_values, label)
+        return read_arrow(_chunked(series), name, marks, label)
     if isinstance(dtype, pd.CategoricalDtype):
-        found = series.cat.codes.to_numpy(), dtype.categories.tolist(), missing_values
+        found = series.cat.codes.to_numpy(), dtype.categories.tolist(), marks
         ordered = bool(dtype.ordered)
         return coded_column(name, "category", *found, ordered=ordered, dtype=label)
     if isinstance(dtype, pd.StringDtype):
         codes, words = pd.factorize(series.array)
         found = sorted_levels(codes, words.tolist())
-        return coded_column(name, "text", *found, missing_values, dtype=label)
-    return read_series(series, name, missing_values)
+        return coded_column(name, "text", *found, marks, dtype=label)
+    return read_series(series, name, marks)
 
 
 def _chunked(series: Any) -> Any:
-    """The data of a column that pyarrow holds."""
     import pyarrow as pa
 
     data = series.array.__arrow_array__()
@@ -53,8 +62,6 @@ def _chunked(series: Any) -> Any:
 
 def completed_pandas(frame: Any, cells: CellsByColumn, names: Sequence[str]) -> Any:
     """A copy with some cells replaced, and the same index, labels, types and attributes."""
-    import pandas as pd
-
     # From version 3 on, pandas copies what two frames have in common when one is written to.
     deep = len(cells) > MOST_APART or int(pd.__version__.partition(".")[0]) < 3
     out = frame.copy(deep=deep)
@@ -75,8 +82,6 @@ def _with_type(series: Any, cells: Cells, name: str) -> Any:
 
     Such columns are floats or objects. Objects can hold everything, but instants get a type.
     """
-    import pandas as pd
-
     kind = series.dtype.kind if isinstance(series.dtype, np.dtype) else ""
     dtype = _type_for(cells)
     if dtype is None or not (kind == "f" or (kind == "O" and cells.storage == "time")):
@@ -90,8 +95,6 @@ def _with_type(series: Any, cells: Cells, name: str) -> Any:
 
 def _type_for(cells: Cells) -> Any:
     """The type of this version of pandas for such values, None for numbers and flags."""
-    import pandas as pd
-
     if cells.storage in ("text", "category"):
         words = {isinstance(value, str) for value in cells.levels or cells.values.tolist()}
         # Text is of type str, or object; categories can be numbers.
@@ -103,9 +106,6 @@ def _type_for(cells: Cells) -> Any:
 
 
 def _filled(series: Any, cells: Cells, name: str) -> Any:
-    """An array of the same type with some cells replaced."""
-    import pandas as pd
-
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         return filled_array(series.to_numpy(), cells, name)
@@ -139,8 +139,6 @@ def _with_levels(dtype: Any, cells: Cells) -> Any:
     All of them, so that the type does not depend on which level is drawn. Nothing is added to
     ordered levels, since the place of a new one is unknown.
     """
-    import pandas as pd
-
     known = dtype.categories.tolist()
     lacking = [level for level in cells.levels if level not in known]
     if dtype.ordered or not lacking:
@@ -154,8 +152,6 @@ def _with_levels(dtype: Any, cells: Cells) -> Any:
 
 def pandas_with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
     """With further columns; where labels have several levels, the name is the first of them."""
-    import pandas as pd
-
     if not columns:
         return frame.copy()
     further = pd.DataFrame(dict(columns), index=frame.index)

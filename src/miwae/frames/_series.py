@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from miwae import columns
-from miwae.columns import Cells, Column
+from miwae.columns import Cells, Column, Marks
 from miwae.frames._array import in_dtype, read_array
 
 WIDE: tuple[Any, ...] = (nw.Int128, nw.UInt128)  # numpy has no such integers
@@ -50,35 +50,31 @@ def with_type(native: Any, cells: Cells) -> Any:
     return nw.from_native(native, series_only=True).cast(TYPES[cells.storage]).to_native()
 
 
-def read_series(
-    native: Any, name: str, missing_values: tuple[Any, ...], label: str = ""
-) -> Column:
+def read_series(native: Any, name: str, marks: Marks, label: str = "") -> Column:
     """A column in neutral form; `label` is the name of its type, if it is not its own."""
     label, dtype = label or str(_own_type(native)), dtype_of(native)
     series = nw.from_native(native, series_only=True)
     if dtype in WORDS:
         storage = "text" if dtype == nw.String else "category"
-        return columns.coded_column(name, storage, *_codes(native), missing_values, dtype=label)
+        return columns.coded_column(name, storage, *_codes(native), marks, dtype=label)
     missing = series.is_null().to_numpy()
     if dtype == nw.Time:
         # Only as nanoseconds are all times of day integers of one size.
         ticks = series.cast(nw.Time()).cast(nw.Int64()).fill_null(0).to_numpy()
         return columns.tick_column(
-            name, ticks, missing, missing_values, unit="ns", storage="clock", dtype=label
+            name, ticks, missing, marks, unit="ns", storage="clock", dtype=label
         )
     array = _as_array(series, dtype)
     if array is None:
         return columns.other_column(name, missing, dtype=label)
-    column = read_array(array, name, missing_values, missing)
+    column = read_array(array, name, marks, missing)
     whole = column.whole or dtype in WIDE or getattr(_own_type(native), "scale", 1) <= 0
     return replace(column, dtype=label, whole=whole, typed=dtype is not None)
 
 
 def _codes(series: Any) -> tuple[Int[np.ndarray, " N"], list[str]]:
-    """Codes, -1 for null, and levels of a column of polars.
-
-    A Categorical declares no levels: its own are those of all columns.
-    """
+    """Codes, -1 for null, and levels of a column of polars."""
+    # A Categorical declares no levels: its own are those of all columns.
     import polars as pl
 
     words = series.cast(pl.String)
@@ -102,10 +98,7 @@ def _as_array(series: nw.Series, dtype: Any) -> np.ndarray | None:
 
 
 def values_for(native: Any, cells: Cells, name: str) -> list[Any] | np.ndarray:
-    """The values of cells in a form of which the library can make its own type.
-
-    Text and decimals are lists, times arrays of numpy's types, times of day integers.
-    """
+    """The values of cells in a form of which the library can make its own type."""
     values, dtype, own = cells.values, dtype_of(native), _own_type(native)
     if dtype == nw.Decimal:
         return columns.as_decimals(cells, own.precision, own.scale, name)

@@ -40,14 +40,9 @@ KINDS_IN_ORDER: tuple[type[AbstractKind], ...] = (
 
 # The words that a user can give, and the class that each stands for.
 LABELS: dict[str, type[AbstractKind]] = {
-    "continuous": Number,
-    "positive": Number,
-    "bounded": Number,
-    "integer": Number,
+    **dict.fromkeys(("continuous", "positive", "bounded", "integer"), Number),
     "count": Count,
-    "binary": Coded,
-    "categorical": Coded,
-    "ordinal": Coded,
+    **dict.fromkeys(("binary", "categorical", "ordinal"), Coded),
     "datetime": Instant,
     "constant": Constant,
     "empty": Empty,

@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from miwae.columns._column import TIMES, Column
-from miwae.columns._scales import Scale
+from miwae.columns._column import Column, Flags, Numbers, Quantiles
 from miwae.columns._summary import Summary
-from miwae.columns._values import seconds_text, value_text
-from miwae.errors import DataError
 from miwae.events import Event
 
 # (lower, upper), None for no limit, as the user gave them.
@@ -34,14 +31,13 @@ class Encoding(NamedTuple):
 
     # On the scale of the model; they mean nothing where `seen` is False.
     values: Float[np.ndarray, " N"]
-    seen: Bool[np.ndarray, " N"]  # where the model has a value
+    seen: Flags  # where the model has a value
     # log dy/dx of the change of scale, one per seen cell; None where values have probabilities.
-    log_slope: Float[np.ndarray, " H"] | None = None
+    log_slope: Numbers | None = None
     events: tuple[Event, ...] = ()  # values that the model cannot use as they are
 
     @classmethod
     def nothing(cls, n_rows: int) -> "Encoding":
-        """A column of which the model sees nothing."""
         return cls(np.zeros(n_rows), np.zeros(n_rows, dtype=bool))
 
 
@@ -77,15 +73,11 @@ class AbstractKind(abc.ABC):
         """
 
     @classmethod
-    @abc.abstractmethod
     def specified(
         cls, label: str, column: Column, summary: Summary, bounds: Limits
     ) -> "AbstractKind":
-        """The kind of a column that the user says is of it, by this label.
-
-        Raises:
-            DataError: the observed cells contradict it; names one that does.
-        """
+        """The kind of a column that the user asks for by one of its `LABELS`, or a `DataError`."""
+        raise NotImplementedError(f"{cls.__name__} has no label by which users can ask for it")
 
     def reads(self, column: Column) -> bool:
         """Whether new cells stored like this can be encoded."""
@@ -93,14 +85,10 @@ class AbstractKind(abc.ABC):
 
     @abc.abstractmethod
     def encoded(self, column: Column) -> Encoding:
-        """The cells of a column on the scale of the model.
-
-        Raises:
-            DataError: a value that is not finite.
-        """
+        """The cells of a column on the scale of the model; a `DataError` if one is infinite."""
 
     @abc.abstractmethod
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Cells from values on the scale of the model: numbers, seconds, or levels."""
 
     @property
@@ -110,7 +98,7 @@ class AbstractKind(abc.ABC):
 
     @property
     def remark(self) -> str:
-        """How it is modelled, where that is worth a word behind the reason for the kind."""
+        """How the column is modelled, shown after the reason for its kind; often empty."""
         return ""
 
     @property
@@ -124,65 +112,9 @@ class AbstractKind(abc.ABC):
         lower = -np.inf if self.lower is None else self.lower
         return lower, np.inf if self.upper is None else self.upper
 
-    def interval(
-        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
-    ) -> Float[np.ndarray, "Q N"]:
+    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
         """The ends of intervals from quantiles of the cells and their single imputation."""
         return limits
-
-
-class AbstractScaled(AbstractKind):
-    """A kind that is modelled on a scale on which it looks normal."""
-
-    scale: Scale  # to the scale of the model
-
-    @property
-    def family(self) -> Family:
-        """Student-t, or a normal distribution on a stretched scale."""
-        if self.scale.shape == "identity":
-            return Family("student_t")
-        return Family("stretched_normal", parameters=self.scale.stretch())
-
-    @property
-    def remark(self) -> str:
-        own = self.scale.shape == "identity"
-        return "" if own else f"modelled on {self.scale.words} scale"
-
-
-def cell_text(column: Column, row: int) -> str:
-    """The value of a cell as people write it."""
-    value = float(column.values[row])
-    if column.storage in TIMES:
-        return seconds_text(value, column.storage) if np.isfinite(value) else str(value)
-    return value_text(column.levels[int(value)] if column.levels else value)
-
-
-def require_finite(column: Column) -> None:
-    """Refuse infinite numbers."""
-    infinite = ~column.missing & ~np.isfinite(column.values)
-    if infinite.any():
-        row = int(np.flatnonzero(infinite)[0])
-        raise DataError(
-            f"column {column.name!r} has the value {column.values[row]} in row {row}: only finite "
-            "numbers can be modelled; correct it, or mark it as missing"
-        )
-
-
-def not_usable(
-    column: Column,
-    where: Bool[np.ndarray, " N"],
-    what: str,
-    then: str = "treated as missing by the model",
-) -> tuple[Event, ...]:
-    """An event about observed cells that the model cannot use as they are, if there are any."""
-    count = int(np.count_nonzero(where))
-    if not count:
-        return ()
-    value = cell_text(column, int(np.flatnonzero(where)[0]))
-    cells = "cell" if count == 1 else "cells"
-    wrong = f"the value {value} {what} ({count} such {cells})"
-    text = f"column {column.name!r}: {wrong}: kept in the table, {then}"
-    return (Event("value", column.name, count, text),)
 
 
 def level_array(levels: Sequence[Any]) -> np.ndarray:
@@ -190,14 +122,3 @@ def level_array(levels: Sequence[Any]) -> np.ndarray:
     if all(isinstance(level, float) for level in levels):
         return np.array(levels, dtype=np.float64)
     return np.fromiter(levels, object, len(levels))
-
-
-def refuse(
-    column: Column, label: str, why: str, offending: Bool[np.ndarray, " N"] | None = None
-) -> DataError:
-    """What to raise for a column that cannot be of a kind; shows the first offending cell."""
-    where = ""
-    if offending is not None and (offending & ~column.missing).any():
-        row = int(np.flatnonzero(offending & ~column.missing)[0])
-        where = f" (row {row}: {cell_text(column, row)})"
-    return DataError(f"column {column.name!r} cannot be {label}: {why}{where}")

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers, Quantiles
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import storage_of
 from miwae.columns.kinds._base import (
@@ -17,9 +17,6 @@ from miwae.columns.kinds._base import (
     Limits,
     Recognised,
     level_array,
-    not_usable,
-    refuse,
-    require_finite,
 )
 from miwae.columns.kinds._number import short
 
@@ -38,46 +35,35 @@ class Coded(AbstractKind):
     @classmethod
     def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """Booleans, text and categories that repeat, two whole numbers."""
-        values = summary.values or ()
-        if column.storage == "boolean":
-            return Recognised(cls(label="binary", levels=values), "true or false")
-        if column.storage == "number":
-            return cls._recognised_numbers(summary, bounds)
-        if column.storage not in ("text", "category"):
-            return None
+        values, n_distinct = summary.values or (), summary.n_distinct
         what = "text" if column.storage == "text" else "categories"
-        n_distinct = summary.n_distinct
-        if n_distinct == 2:
-            return Recognised(cls(label="binary", levels=values), f"{what} with two values")
-        if column.ordered:
-            reason = f"ordered categories, {n_distinct} observed"
-            return Recognised(cls(label="ordinal", levels=values), reason)
-        reason = f"{what} with {n_distinct} distinct values"
-        return Recognised(cls(label="categorical", levels=values), reason)
-
-    @classmethod
-    def _recognised_numbers(cls, summary: Summary, bounds: Limits) -> Recognised | None:
-        """Two values of many are a choice, two of a few are two numbers."""
-        whole = summary.is_whole
-        if not whole or summary.values is None or len(summary.values) != 2:
+        if column.storage == "boolean":
+            label, reason = "binary", "true or false"
+        elif column.storage == "number":
+            few = summary.n_observed < FEWEST_BINARY or bounds is not None
+            if not summary.is_whole or n_distinct != 2 or (few and values != (0.0, 1.0)):
+                return None
+            label, reason = "binary", "two values, {} and {}".format(*map(short, values))
+        elif column.storage not in ("text", "category"):
             return None
-        few = summary.n_observed < FEWEST_BINARY or bounds is not None
-        if few and summary.values != (0.0, 1.0):
-            return None
-        low, high = (short(value) for value in summary.values)
-        kind = cls(label="binary", levels=summary.values)
-        return Recognised(kind, f"two values, {low} and {high}")
+        elif n_distinct == 2:
+            label, reason = "binary", f"{what} with two values"
+        elif column.ordered:
+            label, reason = "ordinal", f"ordered categories, {n_distinct} observed"
+        else:
+            label, reason = "categorical", f"{what} with {n_distinct} distinct values"
+        return Recognised(cls(label=label, levels=values), reason)
 
     @classmethod
     def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Coded":
         """Any values of which there are not too many; text needs an order to be ordinal."""
         if summary.values is None:
-            raise refuse(column, label, f"it has more than {MOST_DISTINCT} distinct values")
+            raise column.refusal(label, f"it has more than {MOST_DISTINCT} distinct values")
         if label == "binary" and summary.n_distinct > 2:
-            raise refuse(column, label, f"it has {summary.n_distinct} distinct values, not 2")
+            raise column.refusal(label, f"it has {summary.n_distinct} distinct values, not 2")
         if label == "ordinal" and column.storage == "text":
             why = "text has no order; give it, as 'ordinal:low<middle<high'"
-            raise refuse(column, label, why)
+            raise column.refusal(label, why)
         return cls(label=label, levels=summary.values)
 
     def reads(self, column: Column) -> bool:
@@ -88,10 +74,10 @@ class Coded(AbstractKind):
     def encoded(self, column: Column) -> Encoding:
         codes = self._codes(column)
         new = ~column.missing & (codes < 0)
-        events = not_usable(column, new, "was not seen in fitting")
+        events = column.unusable(new, "was not seen in fitting")
         return Encoding(codes, ~column.missing & ~new, None, events)
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         codes = np.clip(np.rint(y), 0, len(self.levels) - 1).astype(int)
         return level_array(self.levels)[codes]
 
@@ -100,9 +86,7 @@ class Coded(AbstractKind):
         name = "bernoulli" if self.label == "binary" else self.label
         return Family(name, size=len(self.levels))
 
-    def interval(
-        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
-    ) -> Float[np.ndarray, "Q N"]:
+    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
         """Without an order, the most probable level is both ends."""
         if self.label == "ordinal":
             return limits
@@ -114,7 +98,7 @@ class Coded(AbstractKind):
             place_of = np.array(self._places(column.levels) or [-1.0])
             index = np.where(column.missing, 0, column.values).astype(int)
             return place_of[index]
-        require_finite(column)
+        column.require_finite()
         known = np.where(column.missing, 0.0, column.values)
         distinct, inverse = np.unique(known, return_inverse=True)
         values = distinct.tolist()

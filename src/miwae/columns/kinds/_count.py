@@ -4,20 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers
 from miwae.columns._summary import MOST_COUNTED, Summary
-from miwae.columns.kinds._base import (
-    AbstractKind,
-    Bounds,
-    Encoding,
-    Family,
-    Limits,
-    Recognised,
-    not_usable,
-    refuse,
-)
+from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Family, Limits, Recognised
 from miwae.columns.kinds._number import decoded_number, short, usable
 
 # A column of counts, rather than of whole numbers, has at least this share of zeros.
@@ -33,15 +23,18 @@ class Count(AbstractKind):
     spread: float  # standard deviation, at least 1
     lower: float = 0.0  # no imputed value is below
     upper: float | None = None  # no imputed value is above; None for no limit
-    bounds: Bounds = (None, None)  # what the user gave as such
+    bounds: Bounds = (None, None)  # as the user gave them
 
     @classmethod
     def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         """Zeros, and a variance that is larger than the mean."""
         whole = column.storage == "number" and summary.is_whole
-        if not whole or bounds is not None or not _look_like_counts(summary):
+        if not whole or bounds or summary.lowest < 0 or summary.highest > MOST_COUNTED:
             return None
-        zeros = summary.n_zero / summary.n_observed
+        n, total, zeros = summary.n_observed, summary.total, summary.n_zero / summary.n_observed
+        # In exact sums: a variance of at least the mean.
+        if summary.n_zero < ZEROS * n or n * summary.squares - total**2 < n * total:
+            return None
         reason = f"whole numbers from 0 to {short(summary.highest)}, {zeros:.0%} of them 0"
         return Recognised(cls._learned(column, None), reason)
 
@@ -50,14 +43,14 @@ class Count(AbstractKind):
         """Whole numbers from zero on that single precision can count."""
         x = column.values
         if column.storage in ("text", "category"):
-            raise refuse(column, label, "it holds text", ~column.missing)
+            raise column.refusal(label, "it holds text", ~column.missing)
         if not summary.all_whole:
-            raise refuse(column, label, "it has values that are not whole", x != np.rint(x))
+            raise column.refusal(label, "it has values that are not whole", x != np.rint(x))
         if summary.lowest < 0:
-            raise refuse(column, label, "it has values below 0", x < 0)
+            raise column.refusal(label, "it has values below 0", x < 0)
         if summary.highest > MOST_COUNTED:
             why = f"it has values above {MOST_COUNTED}; use 'integer'"
-            raise refuse(column, label, why, x > MOST_COUNTED)
+            raise column.refusal(label, why, x > MOST_COUNTED)
         return cls._learned(column, bounds)
 
     @classmethod
@@ -75,12 +68,12 @@ class Count(AbstractKind):
         present, events = usable(column, self.bounds)
         x = column.values
         wrong = present & ~((x >= 0) & (x == np.rint(x)))
-        events += not_usable(column, wrong, "is not a count")
+        events += column.unusable(wrong, "is not a count")
         large = present & (x > MOST_COUNTED)
-        events += not_usable(column, large, "is too large for a count")
+        events += column.unusable(large, "is too large for a count")
         return Encoding(x, present & ~wrong & ~large, None, events)
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         return decoded_number(y, self.limits, whole=True)
 
     @property
@@ -90,11 +83,3 @@ class Count(AbstractKind):
     @property
     def unit(self) -> float:
         return self.spread
-
-
-def _look_like_counts(summary: Summary) -> bool:
-    """Zeros, and a large variance, in exact sums: n sum x^2 - (sum x)^2 >= n sum x."""
-    if summary.lowest < 0 or summary.highest > MOST_COUNTED:
-        return False
-    n, total = summary.n_observed, summary.total
-    return summary.n_zero >= ZEROS * n and n * summary.squares - total**2 >= n * total

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from jaxtyping import Float
 
-from miwae.columns._column import TIMES, Column
+from miwae.columns._column import TIMES, Column, Numbers
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
-from miwae.columns.kinds._base import AbstractScaled, Encoding, Limits, Recognised, refuse
-from miwae.columns.kinds._number import on_scale, usable
+from miwae.columns.kinds._base import Limits, Recognised
+from miwae.columns.kinds._number import AbstractScaled
 
 # Times of day end before this.
 DAY = 86_400.0
 
-# Of which Python's datetime has no parts.
+# The finest step of Python's datetime.
 MICROSECOND = 1e-6
 
 
@@ -43,7 +42,7 @@ class Instant(AbstractScaled):
     @classmethod
     def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Instant":
         if column.storage not in TIMES:
-            raise refuse(column, label, "it does not hold times", ~column.missing)
+            raise column.refusal(label, "it does not hold times", ~column.missing)
         return cls._learned(column, summary)
 
     @classmethod
@@ -51,8 +50,9 @@ class Instant(AbstractScaled):
         lower = upper = None
         if column.storage in ("duration", "clock") and summary.lowest >= 0:
             lower = summary.phase
-        if column.storage == "clock":
-            upper = _last_of_day(summary.step, summary.phase)
+        if column.storage == "clock":  # the last time before midnight
+            step = summary.step or MICROSECOND
+            upper = summary.phase + step * (math.ceil((DAY - summary.phase) / step) - 1)
         return cls(
             # The zero of instants and times of day is a convention, that of durations is not.
             scale=choose_scale(column.observed_values, has_zero=column.storage == "duration"),
@@ -62,19 +62,8 @@ class Instant(AbstractScaled):
             upper=upper,
         )
 
-    def encoded(self, column: Column) -> Encoding:
-        present, events = usable(column, (None, None))
-        x = column.values[present]
-        return Encoding(on_scale(self.scale, x, present), present, self.scale.log_slope(x), events)
-
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         x = self.scale.inverse(y)
         if self.step:
             x = np.rint((x - self.phase) / self.step) * self.step + self.phase
         return np.clip(x, *self.limits)
-
-
-def _last_of_day(step: float, phase: float) -> float:
-    """The last time before midnight of a column that shows such steps."""
-    step = step or MICROSECOND
-    return phase + step * (math.ceil((DAY - phase) / step) - 1)

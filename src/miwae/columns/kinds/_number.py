@@ -4,22 +4,14 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Flags, Numbers
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
 from miwae.columns._values import MOST_WHOLE, value_text
-from miwae.columns.kinds._base import (
-    AbstractScaled,
-    Bounds,
-    Encoding,
-    Limits,
-    Recognised,
-    not_usable,
-    refuse,
-    require_finite,
-)
+from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Family, Limits, Recognised
+from miwae.events import Event
 
 # Where numbers from exactly 0 on end exactly here, no number can be above.
 NATURAL_BOUNDS = {1.0: "shares", 100.0: "percentages"}
@@ -29,6 +21,33 @@ OFTEN = 20
 
 # Standard deviations. Farther out the model makes no difference, and squares would overflow.
 FARTHEST = 1e9
+
+
+class AbstractScaled(AbstractKind):
+    """A kind that is modelled on a scale on which it looks normal."""
+
+    scale: Scale  # to the scale of the model
+    bounds: Bounds = (None, None)  # given by the user; observed values beyond are not used
+
+    def encoded(self, column: Column) -> Encoding:
+        present, events = usable(column, self.bounds)
+        if self.scale.shape == "log":
+            below = present & (column.values <= 0)
+            events += column.unusable(below, "is not above 0")
+            present &= ~below
+        x = column.values[present]
+        return Encoding(on_scale(self.scale, x, present), present, self.scale.log_slope(x), events)
+
+    @property
+    def family(self) -> Family:
+        if self.scale.shape == "identity":
+            return Family("student_t")
+        return Family("stretched_normal", parameters=self.scale.stretch())
+
+    @property
+    def remark(self) -> str:
+        own = self.scale.shape == "identity"
+        return "" if own else f"modelled on {self.scale.words} scale"
 
 
 @final
@@ -41,8 +60,7 @@ class Number(AbstractScaled):
     whole: bool = False  # imputed values are whole numbers
     lower: float | None = None  # no imputed value is below; None for no limit
     upper: float | None = None  # no imputed value is above; None for no limit
-    # What the user gave as such; observed values beyond are not used.
-    bounds: Bounds = (None, None)
+    bounds: Bounds = (None, None)  # as the user gave them
 
     @classmethod
     def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
@@ -55,11 +73,11 @@ class Number(AbstractScaled):
         """Numbers and booleans, if the label says nothing that an observed cell contradicts."""
         x = column.values
         if column.storage in ("text", "category"):
-            raise refuse(column, label, "it holds text", ~column.missing)
+            raise column.refusal(label, "it holds text", ~column.missing)
         if label == "positive" and summary.lowest <= 0:
-            raise refuse(column, label, "it has values that are not above 0", x <= 0)
+            raise column.refusal(label, "it has values that are not above 0", x <= 0)
         if label == "integer" and not summary.all_whole:
-            raise refuse(column, label, "it has values that are not whole", x != np.rint(x))
+            raise column.refusal(label, "it has values that are not whole", x != np.rint(x))
         return cls._learned(label, column, summary, bounds)
 
     @classmethod
@@ -74,16 +92,7 @@ class Number(AbstractScaled):
             bounds=bounds or (None, None),
         )
 
-    def encoded(self, column: Column) -> Encoding:
-        present, events = usable(column, self.bounds)
-        if self.scale.shape == "log":
-            below = present & (column.values <= 0)
-            events += not_usable(column, below, "is not above 0")
-            present &= ~below
-        x = column.values[present]
-        return Encoding(on_scale(self.scale, x, present), present, self.scale.log_slope(x), events)
-
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         return decoded_number(self.scale.inverse(y), self.limits, whole=self.whole)
 
 
@@ -106,7 +115,6 @@ def number_label(summary: Summary, bounds: Limits) -> tuple[str, str]:
 
 
 def number_limits(label: str, summary: Summary, bounds: Limits) -> Bounds:
-    """What imputed values have to respect."""
     lower, upper = bounds or (None, None)
     low, high = summary.lowest, summary.highest
     if lower is None and label == "positive":
@@ -130,8 +138,7 @@ def short(value: float) -> str:
     return value_text(value) if whole else f"{value:g}"
 
 
-def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Bool[np.ndarray, " N"]:
-    """Where numbers are beyond the bounds that were given."""
+def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Flags:
     lower, upper = bounds
     slack = 1e-7  # a bound that the column holds in single precision is still that bound
     below = False if lower is None else x < lower - slack * abs(lower)
@@ -139,17 +146,15 @@ def outside(x: Float[np.ndarray, " N"], bounds: Bounds) -> Bool[np.ndarray, " N"
     return np.zeros(len(x), dtype=bool) | below | above
 
 
-def usable(column: Column, bounds: Bounds) -> tuple[Bool[np.ndarray, " N"], tuple]:
+def usable(column: Column, bounds: Bounds) -> tuple[Flags, tuple[Event, ...]]:
     """Where a column has numbers that are finite and within bounds, and events about others."""
-    require_finite(column)
+    column.require_finite()
     wrong = ~column.missing & outside(column.values, bounds)
-    events = not_usable(column, wrong, f"is outside its bounds {bounds}")
+    events = column.unusable(wrong, f"is outside its bounds {bounds}")
     return ~column.missing & ~wrong, events
 
 
-def on_scale(
-    scale: Scale, x: Float[np.ndarray, " H"], seen: Bool[np.ndarray, " N"]
-) -> Float[np.ndarray, " N"]:
+def on_scale(scale: Scale, x: Numbers, seen: Flags) -> Float[np.ndarray, " N"]:
     """Values of seen cells on the scale of the model, zeros elsewhere."""
     values = np.zeros(len(seen))
     with np.errstate(over="ignore"):
@@ -157,10 +162,8 @@ def on_scale(
     return values
 
 
-def decoded_number(
-    x: Float[np.ndarray, " H"], limits: tuple[float, float], *, whole: bool
-) -> Float[np.ndarray, " H"]:
-    """Numbers rounded if the column is of whole ones, and drawn within its limits."""
+def decoded_number(x: Numbers, limits: tuple[float, float], *, whole: bool) -> Numbers:
+    """Numbers clipped to the limits of the column, and rounded if it has whole numbers."""
     lower, upper = limits
     if whole:
         x, lower, upper = np.rint(x), np.ceil(lower), np.floor(upper)

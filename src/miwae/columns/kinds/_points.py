@@ -1,22 +1,15 @@
 """Numbers that take few values, each of them often: modelled by the shares of the values."""
 
 from dataclasses import dataclass
-from typing import NoReturn, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers, Quantiles
 from miwae.columns._scales import Scale, standardisation
 from miwae.columns._summary import Summary
-from miwae.columns.kinds._base import (
-    AbstractKind,
-    Encoding,
-    Family,
-    Limits,
-    Recognised,
-    not_usable,
-)
+from miwae.columns.kinds._base import AbstractKind, Encoding, Family, Limits, Recognised
 from miwae.columns.kinds._number import (
     OFTEN,
     decoded_number,
@@ -25,7 +18,6 @@ from miwae.columns.kinds._number import (
     on_scale,
     usable,
 )
-from miwae.errors import SettingsError
 
 # Numbers that take at most so many values, each often, are modelled by the shares of the values.
 MOST_POINTS = 12
@@ -74,11 +66,6 @@ class Points(AbstractKind):
         )
         return Recognised(kind, reason)
 
-    @classmethod
-    def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> NoReturn:
-        """Never: a number that the user specifies can be any number."""
-        raise SettingsError(f"column {column.name!r}: {label!r} does not name a kind of its own")
-
     def encoded(self, column: Column) -> Encoding:
         """To the model a value that was not seen is the nearest that was."""
         present, events = usable(column, (None, None))
@@ -87,10 +74,10 @@ class Points(AbstractKind):
         new = np.zeros(len(present), dtype=bool)
         new[present] = ~self._are_equal(x, nearest)
         then = "taken for the nearest known value by the model"
-        events += not_usable(column, new, "was not seen in fitting", then)
+        events += column.unusable(new, "was not seen in fitting", then)
         return Encoding(on_scale(self.scale, nearest, present), present, None, events)
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Means may lie between the values; draws, which single precision rounds, do not."""
         x = self.scale.inverse(y)
         nearest = self._nearest(x)
@@ -108,9 +95,7 @@ class Points(AbstractKind):
     def remark(self) -> str:
         return f"modelled by its {len(self.values)} values"
 
-    def interval(
-        self, limits: Float[np.ndarray, "Q N"], point: Float[np.ndarray, " N"]
-    ) -> Float[np.ndarray, "Q N"]:
+    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
         """Values that occur: where two models differ, a quantile can lie between two of them."""
         return self.scale.forward(self._nearest(self.scale.inverse(limits)))
 
@@ -121,9 +106,7 @@ class Points(AbstractKind):
         with np.errstate(over="ignore"):
             return np.where(x - low <= high - x, low, high)
 
-    def _are_equal(
-        self, x: Float[np.ndarray, " H"], nearest: Float[np.ndarray, " H"]
-    ) -> Bool[np.ndarray, " H"]:
+    def _are_equal(self, x: Numbers, nearest: Numbers) -> Bool[np.ndarray, " H"]:
         """Where single precision on the scale of the model cannot tell both apart."""
         with np.errstate(over="ignore"):
             y, point = self.scale.forward(x), self.scale.forward(nearest)
@@ -131,7 +114,6 @@ class Points(AbstractKind):
 
 
 def _are_apart(scale: Scale, values: Float[np.ndarray, " V"]) -> bool:
-    """Whether single precision keeps all values apart."""
     with np.errstate(over="ignore"):
         scaled = scale.forward(values)
     if not np.isfinite(scaled).all():

@@ -4,19 +4,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from jaxtyping import Float
 
-from miwae.columns._column import Column
+from miwae.columns._column import Column, Numbers
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import MOST_WHOLE
-from miwae.columns.kinds._base import (
-    AbstractKind,
-    Encoding,
-    Limits,
-    Recognised,
-    level_array,
-    refuse,
-)
+from miwae.columns.kinds._base import AbstractKind, Encoding, Limits, Recognised, level_array
 
 # More distinct texts than this, if they are mostly unique, are names, not categories.
 FEW_LEVELS = 8
@@ -53,10 +45,10 @@ class Constant(AbstractUnmodelled):
     @classmethod
     def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Constant":
         if summary.n_distinct > 1:
-            raise refuse(column, label, f"it has {summary.n_distinct} distinct values")
+            raise column.refusal(label, f"it has {summary.n_distinct} distinct values")
         return cls(value=next(iter(summary.values or ())))
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         return level_array((self.value,))[np.zeros(len(y), dtype=int)]
 
 
@@ -75,10 +67,10 @@ class Empty(AbstractUnmodelled):
     def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Empty":
         if column.n_observed:
             why = "it has observed cells; use 'identifier' to keep it as it is"
-            raise refuse(column, label, why)
+            raise column.refusal(label, why)
         return cls()
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Zeros, for those who keep empty columns."""
         return np.zeros(len(y))
 
@@ -113,6 +105,6 @@ class Skipped(AbstractUnmodelled):
     def specified(cls, label: str, column: Column, summary: Summary, bounds: Limits) -> "Skipped":
         return cls()
 
-    def decoded(self, y: Float[np.ndarray, " H"]) -> np.ndarray:
+    def decoded(self, y: Numbers) -> np.ndarray:
         """Never asked for: its missing cells stay missing."""
         raise NotImplementedError("cells of skipped columns are not imputed")
