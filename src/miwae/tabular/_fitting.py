@@ -109,7 +109,7 @@ def _rows_of(member: int, observed: Seen, settings: TableSettings) -> np.ndarray
     rng = np.random.default_rng([settings.seed, member])
     drawn = rng.integers(n_rows, size=n_rows)
     # Each column has to be seen at least once: a row that sees it comes on top.
-    unseen = observed[:, ~observed[drawn].any(axis=0)]
+    unseen = observed[:, observed.any(axis=0) & ~observed[drawn].any(axis=0)]
     needed = np.unique([rng.choice(np.flatnonzero(seen)) for seen in unseen.T])
     return np.sort(np.concatenate([drawn, needed.astype(drawn.dtype)]))
 
@@ -181,7 +181,7 @@ def _core_rows(observed: Seen, key: Key[Array, ""]) -> np.ndarray:
         return np.arange(n_rows)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     chosen = rng.choice(n_rows, CORE_ROWS, replace=False)
-    rare = np.flatnonzero(~observed[chosen].any(axis=0))
+    rare = np.flatnonzero(observed.any(axis=0) & ~observed[chosen].any(axis=0))
     return np.sort(np.append(chosen, observed[:, rare].argmax(axis=0)))
 
 

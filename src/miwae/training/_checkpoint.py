@@ -119,7 +119,8 @@ def _restored(path: str | Path, name: str, stored: Any, like: Any) -> Any:
         raise FileFormatError(
             f"{path} belongs to another model: {name} has shape {shape}, expected {wanted.shape}"
         )
-    array = stored[...]
+    # The library cannot read what is empty.
+    array = stored[...] if wanted.size else wanted
     if array.dtype != wanted.dtype:
         raise FileFormatError(f"{path}: {name} has type {array.dtype}, expected {wanted.dtype}")
     if _is_key(like):
