@@ -74,6 +74,11 @@ def row_keys(
     return _cut(state)
 
 
+def numbers_of(words: Words, salt: UInt64[np.ndarray, " N"]) -> State:
+    """A random number for each row and a number of its own."""
+    return _mixed(_joined(words) + (salt + np.uint64(1)) * GOLDEN)
+
+
 def _cut(state: State) -> Words:
     return np.stack([state >> np.uint64(32), state & np.uint64(0xFFFFFFFF)], 1).astype(np.uint32)
 

@@ -13,6 +13,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from miwae._numerics import features_first, features_last
 from miwae._shapes import Drawn, Eta, KeyWords, Means, RowKeys, Rows, Seen
 from miwae.inference._importance import LogWeights, Values, resample, weighted_quantile
 from miwae.model import AbstractObservation
@@ -70,16 +71,20 @@ def no_values() -> Estimand:
 
 
 def _closed_form(observation: AbstractObservation, given: Given) -> Means:
-    known, is_known = observation.statistics(given.x, given.observed)
-    mean = observation.mean(given.eta, given.x, given.observed)
+    # All with the features first, as they are in memory: otherwise XLA would move them.
+    statistics = observation.statistics(given.x, given.observed)
+    # Without the barrier XLA computes what is known of a row again for each of its samples.
+    known, is_known = map(features_first, jax.lax.optimization_barrier(statistics))
+    mean = features_first(observation.mean(given.eta, given.x, given.observed))
     # A known statistic is the same at every sample: it has no Monte Carlo error.
-    mean = jnp.where(is_known[None], known[None], mean)
+    mean = jnp.where(is_known[:, None], known[:, None], mean)
+    first = features_first(given.eta)
     log_held = jax.lax.cond(
         jnp.any(given.held_out),
-        lambda: observation.log_prob(given.eta, given.x, given.held_out),
+        lambda: observation.log_prob(features_last(first), given.x, given.held_out),
         lambda: jnp.zeros(given.eta.shape[:2]),
     )
-    return jnp.concatenate([log_held[..., None], mean], axis=-1)
+    return features_last(jnp.concatenate([log_held[None], mean]))
 
 
 def _drawn(observation: AbstractObservation, given: Given) -> Drawn:

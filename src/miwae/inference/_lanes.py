@@ -16,14 +16,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from miwae._compilation import compiled
+from miwae._numerics import features_first
 from miwae._shapes import Count, Latents, PerSample, RowKeys, Seen
 from miwae.inference._estimands import Estimand, Given
 from miwae.inference._weights import log_density, weighted
-from miwae.kernels import bits, fold_in, standard_student_t, student_t_log_prob
+from miwae.kernels import fold_in, standard_student_t, student_t_log_prob
 from miwae.model import AbstractProposal, Autoencoder
 
 # Samples of a lane: half of them, and their mirror images. It decides which random numbers belong
-# to a block, so it is fixed.
+# to a block, so it is fixed; a power of two.
 BLOCK = 64
 
 # Lanes that go through the networks together, and in one call; fewer of both for very wide rows.
@@ -33,7 +34,7 @@ DECODED = 2**23  # decoded parameters or values held at once, in floats
 FOUND_DF = 5.0  # degrees of freedom of distributions that were found by adaptation
 
 # Folded into the key of a block, for other random numbers than those of the proposal.
-VALUES, CUT, FOUND = 2**31 - 1, 2**31 - 2, 2**31 - 3
+VALUES, FOUND = 2**31 - 1, 2**31 - 3
 
 
 class Found(NamedTuple):
@@ -61,15 +62,18 @@ class Lanes(NamedTuple):
     key: RowKeys
     found: Found
     block: Int[Array, " T"]
-    n_counted: Int[Array, " T"]  # samples of the block that count
+    counts: Bool[Array, "T K"]  # samples of the block that count
 
 
 class Samples(NamedTuple):
-    """Latent samples of each lane, their log-weights and values."""
+    """Latent samples of each lane, their log-weights and values.
 
-    z: Float[Array, "T K L"]
-    log_w: Float[Array, "T K"]
-    values: Float[Array, "T K V"]
+    By groups, and within a group as the networks leave them: the lanes are the last axis.
+    """
+
+    z: Float[Array, "N L K G"]
+    log_w: Float[Array, "N K G"]
+    values: Float[Array, "N V K G"]
 
 
 def lane_counts(autoencoder: Autoencoder, n_values: int) -> tuple[int, int]:
@@ -84,42 +88,47 @@ def lane_counts(autoencoder: Autoencoder, n_values: int) -> tuple[int, int]:
 def draw_lanes(
     autoencoder: Autoencoder, estimand: Estimand, lanes: Lanes, n_lanes: Count
 ) -> Samples:
-    """Draw a block for each of the first `n_lanes` lanes; the others cost nothing."""
+    """Draw a block for each of the first `n_lanes` lanes; the others cost nothing.
+
+    Either something was found for all of their rows or for none: each case has its own code, so
+    that rows of both sorts in one call would not have the bits that they have elsewhere.
+    """
     size, _ = lane_counts(autoencoder, estimand.n_values)
+    adapted = jnp.any(lanes.found.exists)
+    n_groups = len(lanes.block) // size
+    groups = jax.tree.map(lambda a: a.reshape(n_groups, size, *a.shape[1:]), lanes)
+    one = jax.tree.map(lambda a: a[0], groups)
+    shapes = jax.eval_shape(lambda own: _drawn(autoencoder, estimand, own, adapted), one)
 
-    def of_group(i: Count) -> Samples:
-        own = jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, i * size, size), lanes)
-        return _drawn(autoencoder, estimand, own)
+    def one_group(_: None, group: tuple[Lanes, Bool[Array, ""]]) -> tuple[None, Samples]:
+        own, wanted = group
+        nothing = lambda: jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)  # noqa: E731
+        draw = lambda: _drawn(autoencoder, estimand, own, adapted)  # noqa: E731
+        return None, jax.lax.cond(wanted, draw, nothing)
 
-    def one_group(i: Count, samples: Samples) -> Samples:
-        put = lambda a, b: jax.lax.dynamic_update_slice_in_dim(a, b, i * size, 0)  # noqa: E731
-        return jax.tree.map(put, samples, of_group(i))
-
-    shapes = jax.eval_shape(of_group, jnp.zeros((), dtype=int))
-    total = len(lanes.block)
-    nothing = jax.tree.map(lambda a: jnp.zeros((total, *a.shape[1:]), a.dtype), shapes)
-    return jax.lax.fori_loop(0, -(-n_lanes // size), one_group, nothing)
+    wanted = jnp.arange(n_groups) * size < n_lanes
+    return jax.lax.scan(one_group, None, (groups, wanted))[1]
 
 
-def _drawn(autoencoder: Autoencoder, estimand: Estimand, lanes: Lanes) -> Samples:
+def _drawn(
+    autoencoder: Autoencoder, estimand: Estimand, lanes: Lanes, adapted: Bool[Array, ""]
+) -> Samples:
     """One block for each lane; samples that do not count have no weight."""
     key = fold_in(lanes.key, lanes.block)
     proposal = autoencoder.propose(lanes.x, lanes.observed)
-    z, log_q = _sampled(proposal, lanes.found, key)
+    z, log_q = _sampled(proposal, lanes.found, key, adapted)
     z, eta, log_w = weighted(autoencoder, z, log_q, lanes.x, lanes.observed)
     given = Given(eta, lanes.x, lanes.observed, lanes.held_out, fold_in(key, VALUES))
     values = estimand.values(autoencoder.generative.observation, given)
-    # Of a cut block a random part counts: the mean over the whole block of a stratified proposal
-    # is unbiased, and so is that over samples chosen at random, but not that over the first few.
-    start = bits(fold_in(key, CUT), (1, len(lanes.block))) % BLOCK
-    place = (jnp.arange(BLOCK)[:, None] + start) % BLOCK
-    counts = place < lanes.n_counted[None]
+    counts = lanes.counts.T
     log_w = jnp.where(counts, log_w, -jnp.inf)
-    values = jnp.where(counts[..., None], values, 0.0)
-    return Samples(*(jnp.swapaxes(a, 0, 1) for a in (z, log_w, values)))
+    values = jnp.where(counts[None], features_first(values), 0.0)
+    return Samples(features_first(z), log_w, values)
 
 
-def _sampled(proposal: AbstractProposal, found: Found, key: RowKeys) -> tuple[Latents, PerSample]:
+def _sampled(
+    proposal: AbstractProposal, found: Found, key: RowKeys, adapted: Bool[Array, ""]
+) -> tuple[Latents, PerSample]:
     """A block from the proposal; where something was found for a row, every other sample of that.
 
     The second half of a block is the mirror image of the first where the proposal is symmetric.
@@ -127,20 +136,25 @@ def _sampled(proposal: AbstractProposal, found: Found, key: RowKeys) -> tuple[La
     if proposal.centre is None:
         z = proposal.sample(key, BLOCK)
     else:
-        half = proposal.sample(key, BLOCK // 2)
+        # Without the barrier XLA computes each sample twice, for itself and for its image.
+        half = jax.lax.optimization_barrier(proposal.sample(key, BLOCK // 2))
         z = jnp.concatenate([half, 2 * proposal.centre[None] - half])
     if proposal.stratified:
         return z, log_density(proposal, z)
+    mixed = lambda: _mixed(proposal, found, key, z)  # noqa: E731
+    return jax.lax.cond(adapted, mixed, lambda: (z, proposal.log_prob(z)))
+
+
+def _mixed(
+    proposal: AbstractProposal, found: Found, key: RowKeys, z: Latents
+) -> tuple[Latents, PerSample]:
     n_rows, n_latent = found.loc.shape
     df = jnp.full((1, 1, 1), FOUND_DF)
     eps = standard_student_t(fold_in(key, FOUND), df, (n_latent, BLOCK // 2, n_rows))
     eps = jnp.moveaxis(jnp.concatenate([eps, -eps], axis=1), 0, -1)
     other = found.loc[None] + jnp.einsum("blm,kbm->kbl", found.tril, eps)
-    every_other = found.exists[None] & (jnp.arange(BLOCK) % 2 == 0)[:, None]
-    z = jnp.where(every_other[..., None], other, z)
+    z = jnp.where((jnp.arange(BLOCK) % 2 == 0)[:, None, None], other, z)
     inner = jnp.einsum("blm,kbm->kbl", found.inverse, z - found.loc[None])
     log_det = jnp.sum(jnp.log(jnp.diagonal(found.inverse, axis1=-2, axis2=-1)), axis=-1)
     log_found = jnp.sum(student_t_log_prob(inner, df), axis=-1) + log_det[None]
-    log_q = proposal.log_prob(z)
-    mixed = jnp.logaddexp(log_q, log_found) - math.log(2)
-    return z, jnp.where(found.exists[None], mixed, log_q)
+    return z, jnp.logaddexp(proposal.log_prob(z), log_found) - math.log(2)

@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 
 from miwae._arrays import require_at_least
 from miwae._compilation import COMPILING
+from miwae._row_keys import numbers_of
 from miwae._shapes import KeyWords, Table, TableSeen
 from miwae.errors import DataError, SettingsError
 from miwae.inference._adaptation import adapted
@@ -137,21 +138,46 @@ def _blocks(
     per_row = n_blocks - first
     row = np.repeat(np.arange(len(rows.x)), per_row)
     block = np.tile(np.arange(first, n_blocks, dtype=np.int32), len(rows.x))
-    parts = []
     program = partial(draw_lanes, autoencoder, estimand._replace(summary=None))
     _, size = lane_counts(autoencoder, estimand.n_values)
-    for start in range(0, len(row), size):
-        own, n_lanes = row[start : start + size], len(row[start : start + size])
-        padded = np.resize(own, size)
-        x, observed, held_out, key, found = rows.chosen(padded)
-        blocks = np.resize(block[start : start + size], size)
-        counted = np.clip(count - blocks * BLOCK, 0, BLOCK).astype(np.int32)
-        lanes = _lanes(x, observed, held_out, key, found, blocks, counted)
-        samples = program(lanes, jnp.asarray(np.int32(n_lanes)))
-        parts.append([np.asarray(a)[:n_lanes] for a in samples])
-    joined = (np.concatenate(own) for own in zip(*parts, strict=True))
-    by_row = (a.reshape(len(rows.x), per_row * BLOCK, *a.shape[2:]) for a in joined)
-    return _Drawn(*(np.ascontiguousarray(np.moveaxis(a, 0, 1)) for a in by_row))
+    parts, places = [], []
+    adapted = rows.found.exists[row]
+    for lanes_of in (np.flatnonzero(~adapted), np.flatnonzero(adapted)):
+        for start in range(0, len(lanes_of), size):
+            place = lanes_of[start : start + size]
+            own = np.resize(place, size)
+            chosen = rows.chosen(row[own])
+            lanes = _lanes(*chosen, block[own], _counting(chosen.key, block[own], count))
+            samples = program(lanes, jnp.asarray(np.int32(len(place))))
+            parts.append([_by_lane(np.asarray(a))[: len(place)] for a in samples])
+            places.append(place)
+    order = np.argsort(np.concatenate(places))
+    joined = (np.concatenate(own)[order] for own in zip(*parts, strict=True))
+    return _Drawn(*(_samples_first(a, len(rows.x)) for a in joined))
+
+
+def _counting(key: KeyWords, block: Int[np.ndarray, " T"], count: int) -> Bool[np.ndarray, "T K"]:
+    """Which samples of a block count, if a row has so many in all.
+
+    Of a cut block a random part: the mean over the whole block of a stratified proposal is
+    unbiased, and so is that over samples chosen at random, but not that over the first few.
+    """
+    start = numbers_of(key, block.astype(np.uint64)) % np.uint64(BLOCK)
+    place = (np.arange(BLOCK)[None] + start[:, None].astype(int)) % BLOCK
+    return place < (count - block * BLOCK)[:, None]
+
+
+def _by_lane(a: Float[np.ndarray, "N *V K G"]) -> Float[np.ndarray, "T *V K"]:
+    """The lanes of all groups, one after the other."""
+    lanes_first = np.moveaxis(a, -1, 1)
+    return lanes_first.reshape(a.shape[0] * a.shape[-1], *a.shape[1:-1])
+
+
+def _samples_first(a: Float[np.ndarray, "T *V K"], n_rows: int) -> Float[np.ndarray, "S B *V"]:
+    """All samples of each row, from the blocks of its lanes."""
+    by_row = a.reshape(n_rows, len(a) // n_rows, *a.shape[1:])
+    first = np.ascontiguousarray(np.moveaxis(by_row, (1, -1), (0, 1)))
+    return first.reshape(len(first) * BLOCK, n_rows, *a.shape[1:-1])
 
 
 def compile_sampling(autoencoder: Autoencoder) -> None:
@@ -164,7 +190,7 @@ def compile_sampling(autoencoder: Autoencoder) -> None:
     _, size = lane_counts(autoencoder, estimand.n_values)
     rows = _nothing(autoencoder, size)
     zeros = np.zeros(size, dtype=np.int32)
-    lanes = _lanes(*rows, zeros, zeros)
+    lanes = _lanes(*rows, zeros, _counting(rows.key, zeros, 0))
     with COMPILING["sampling"]:
         draw_lanes(autoencoder, estimand, lanes, jnp.asarray(np.int32(0)))
 

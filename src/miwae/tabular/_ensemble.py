@@ -32,6 +32,9 @@ RowCallback: TypeAlias = Callable[[int, int], None]
 # squared error: half a percent of a column's variance.
 TOLERANCE = 0.07
 
+# Effective samples below which the error of a mean is not known well enough.
+LEAST_EFFECTIVE = 10.0
+
 # What is held at once while rows are imputed: cells of statistics, and rows. More rows would not
 # be faster.
 CHUNK_CELLS = 2**24
@@ -41,7 +44,7 @@ CHUNK_ROWS = 2**13
 def _means_settings(n_samples: int, n_members: int = 1) -> SamplingSettings:
     """The error of a mean over members is smaller than that of each."""
     tolerance = TOLERANCE * math.sqrt(n_members)
-    return SamplingSettings(n_samples=n_samples, tolerance=tolerance, min_ess=20.0)
+    return SamplingSettings(n_samples=n_samples, tolerance=tolerance, min_ess=LEAST_EFFECTIVE)
 
 
 def _chunk_size(width: int) -> int:

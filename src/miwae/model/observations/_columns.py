@@ -358,12 +358,20 @@ class MixedColumns(AbstractObservation):
     def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         self = jax.lax.stop_gradient(self)  # its arrays are not trained
         loc, scale, _, logits, rate, _ = self._parameters(eta)
+        # Exponentials are slow, and most tables need none.
+        stretch = lambda: self._stretched_mean(loc, scale)  # noqa: E731
+        number = jax.lax.cond(jnp.any(self.stretched), stretch, lambda: loc)
+        p = self._probabilities(logits)
+        return features_last(jnp.concatenate([number, self._value_of(p), p, rate]))
+
+    def _stretched_mean(
+        self, loc: Float[Array, "A K B"], scale: Float[Array, "A K B"]
+    ) -> Float[Array, "A K B"]:
+        """The mean value of each number on the user's scale, within the limits of its column."""
         up, down, spread, centre, lowest, highest = (own[:, None, None] for own in self.stretch)
         value = stretched(spread * loc + centre, up, down, (spread * scale) ** 2 / 2)
         limits = [stretched(spread * limit + centre, up, down) for limit in (lowest, highest)]
-        number = jnp.where(_lifted(self.stretched, 3), jnp.clip(value, *limits), loc)
-        p = self._probabilities(logits)
-        return features_last(jnp.concatenate([number, self._value_of(p), p, rate]))
+        return jnp.where(_lifted(self.stretched, 3), jnp.clip(value, *limits), loc)
 
     def sample(self, eta: Eta, x: Rows, observed: Seen, key: OneKey) -> Drawn:
         self = jax.lax.stop_gradient(self)  # its arrays are not trained
