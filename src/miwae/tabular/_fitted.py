@@ -284,7 +284,7 @@ def _of_weights(report: RowReport) -> tuple[Event, ...]:
         return ()
     text = (
         f"{n_bad} of {len(report.smoothed)} incomplete rows have unreliable importance weights "
-        "(Pareto k above 0.7 with all the latent samples they may have): their weights were "
-        "smoothed; see diagnostics"
+        "(Pareto k above 0.7 with all the latent samples they may have): their imputations may be "
+        "off by more than their intervals say; see diagnostics, and raise n_imputation_samples"
     )
     return (Event("weights", None, n_bad, text),)
