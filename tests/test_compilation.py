@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,13 @@ import numpy as np
 import pytest
 
 from miwae import _compilation as compilation
-from miwae._compilation import cache_directory, compiled, make_room_for_programs, program_of
+from miwae._compilation import (
+    cache_directory,
+    compiled,
+    make_room_for_programs,
+    program_of,
+    seconds_to_compile,
+)
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -95,3 +102,68 @@ def test_where_there_is_no_limit_programs_stay(monkeypatch, tmp_path):
     program(1.0)
     make_room_for_programs()
     assert program._cache_size() == 1
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock and a stopwatch of the processor, and nothing known of earlier compilations."""
+    now = {"monotonic": 0.0, "process_time": 0.0}
+    for name in now:
+        monkeypatch.setattr(f"time.{name}", lambda name=name: now[name])
+    monkeypatch.setattr(compilation, "_seconds", {"training": 5.0, "sampling": 3.0})
+    monkeypatch.setattr(compilation, "_ready", set())
+    monkeypatch.setattr(compilation, "_file", None)
+    return now
+
+
+def compile_in(clock, sort, program, seconds, worked):
+    with compilation.compiling(sort, program):
+        clock["monotonic"] += seconds
+        clock["process_time"] += worked
+
+
+def test_the_time_of_a_compilation_is_predicted_from_earlier_ones(clock):
+    program, other = jnp.zeros(3), jnp.zeros(4)
+    assert seconds_to_compile("training", program) == 5
+    compile_in(clock, "sampling", program, seconds=6.0, worked=6.0)
+    assert seconds_to_compile("sampling", program) == 0
+    assert seconds_to_compile("sampling", program + 1) == 0  # the values do not matter
+    assert seconds_to_compile("sampling", other) == 6
+    assert seconds_to_compile("training", program) == 10  # this machine is half as fast
+
+
+def test_other_processes_do_not_count_as_a_slow_machine(clock):
+    compile_in(clock, "training", jnp.zeros(3), seconds=12.0, worked=5.0)
+    assert seconds_to_compile("training", jnp.zeros(4)) == 5
+
+
+def test_a_program_that_was_there_teaches_nothing(clock):
+    compile_in(clock, "training", jnp.zeros(3), seconds=0.01, worked=0.01)
+    assert seconds_to_compile("training", jnp.zeros(3)) == 0
+    assert seconds_to_compile("training", jnp.zeros(4)) == 5
+
+
+@pytest.mark.parametrize("damage", [None, "", "[1]", '{"training": -1, "sampling": "x"}'])
+def test_the_next_process_knows_how_long_programs_took(clock, monkeypatch, tmp_path, damage):
+    monkeypatch.setattr(jax.config, "update", lambda *_: None)  # programs are not to be kept
+    compilation.enable_compilation_cache(tmp_path)
+    compile_in(clock, "training", jnp.zeros(3), seconds=8.0, worked=8.0)
+    if damage is not None:
+        (tmp_path / "seconds.json").write_text(damage)
+    monkeypatch.setattr(compilation, "_seconds", {"training": 5.0, "sampling": 3.0})
+    monkeypatch.setattr(compilation, "_ready", set())
+    compilation.enable_compilation_cache(tmp_path)
+    known = damage is None
+    assert seconds_to_compile("training", jnp.zeros(4)) == (8 if known else 5)
+    assert seconds_to_compile("training", jnp.zeros(3)) == (4 if known else 5)  # it is on disk
+    compile_in(clock, "training", jnp.zeros(3), seconds=2.0, worked=2.0)
+    assert seconds_to_compile("training", jnp.zeros(4)) == (4 if known else 2)
+
+
+def test_threads_share_a_program():
+    def made(a):
+        return a
+
+    with ThreadPoolExecutor(8) as pool:
+        programs = list(pool.map(lambda _: program_of(compiled(made)), range(8)))
+    assert len({id(program) for program in programs}) == 1

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 # From the bottom up. A module may import from its own layer and from those below.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "_numerics", "_shapes", "_arrays", "_row_keys", "kernels"}),
-    frozenset({"_atomic", "_compilation", "_threads"}),
+    frozenset({"_atomic", "_compilation", "_deadlines", "_threads"}),
     frozenset({"events", "_callers"}),
     frozenset({"columns"}),
     frozenset({"frames", "documents"}),

@@ -1,9 +1,14 @@
-"""Compilation: options that make it fast, and a cache on disk."""
+"""Compilation: options that make it fast, a cache on disk, and how long it takes."""
 
+import contextlib
 import functools
+import hashlib
+import json
+import math
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,8 +27,54 @@ MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_co
 # short runs only (benchmarks/cores.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
+# Seconds that compilation takes, by sort of program: a guess, then what it took the last time. The
+# command line keeps them in a file, with those of single programs that are in the cache on disk.
+_seconds = {"training": 5.0, "sampling": 3.0}
+_file: Path | None = None
+NOT_COMPILED = 0.2  # less: JAX had the program
+FROM_DISK = 0.5  # reading a program takes about this share of the time of compiling it
+
 # Held while a program is compiled: of several threads that need it, one compiles it.
-COMPILING = {name: threading.Lock() for name in ("training", "sampling")}
+COMPILING = {sort: threading.Lock() for sort in _seconds}
+
+_MAKING = threading.Lock()
+
+_ready: set[str] = set()  # programs that this process has
+
+
+def seconds_to_compile(sort: str, *arguments: Any) -> float:
+    """Predicted time of compiling a program for such arguments; 0 if this process has it."""
+    program = _name(sort, arguments)
+    return 0.0 if program in _ready else _seconds.get(program, _seconds[sort])
+
+
+@contextlib.contextmanager
+def compiling(sort: str, *arguments: Any) -> Iterator[None]:
+    """A context that compiles a program, in one thread at a time; its time is remembered."""
+    with COMPILING[sort]:
+        program, started, worked = _name(sort, arguments), time.monotonic(), time.process_time()
+        yield
+        # What it takes while no other process slows this one down.
+        seconds = min(time.monotonic() - started, time.process_time() - worked)
+        if program not in _ready and seconds > NOT_COMPILED:
+            _remember(sort, program, seconds)
+        _ready.add(program)
+
+
+def _name(sort: str, arguments: tuple[Any, ...]) -> str:
+    """The same for arguments of the same structure and shapes, in all processes."""
+    text = f"{jax.__version__} {eqx.tree_pformat(arguments)}"
+    return f"{sort} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _remember(sort: str, program: str, seconds: float) -> None:
+    # Other programs take longer on this machine, too.
+    slower = seconds / _seconds.get(program, _seconds[sort])
+    _seconds.update({name: slower * before for name, before in list(_seconds.items())})
+    if _file is not None:
+        _seconds.setdefault(program, FROM_DISK * seconds)
+        with contextlib.suppress(OSError):
+            _file.write_text(json.dumps(_seconds))
 
 
 def compiled(function: F) -> F:
@@ -53,8 +104,13 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     return _program(function.__wrapped__, options)  # pyright: ignore
 
 
-@functools.cache
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:
+    with _MAKING:  # two threads would make, and compile, a program each
+        return _made(function, options)
+
+
+@functools.cache
+def _made(function: Callable[..., Any], options: tuple[tuple[str, Any], ...]) -> Any:
     chosen: dict[str, Any] = {"compiler_options": dict(options)} if options else {}
     return eqx.filter_jit(function, **chosen)
 
@@ -75,6 +131,7 @@ def make_room_for_programs() -> None:
     if n_mappings > allowed // 2:
         eqx.clear_caches()
         jax.clear_caches()
+        _ready.clear()
 
 
 def cache_directory() -> Path:
@@ -97,4 +154,9 @@ def enable_compilation_cache(directory: str | Path | None = None) -> Path:
     jax.config.update("jax_compilation_cache_dir", str(path))
     # Programs that compile in less time are not stored.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    global _file
+    _file = path / "seconds.json"
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):  # none, or damaged
+        saved = json.loads(_file.read_text())
+        _seconds.update({name: float(s) for name, s in saved.items() if 0 < float(s) < math.inf})
     return path

@@ -14,6 +14,7 @@ About = Literal[
     "dates",  # dates that could be read in two ways
     "rows",  # rows that are not used
     "training",  # how training went
+    "time",  # what a time limit did not allow
     "weights",  # rows with unreliable importance weights
 ]
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from miwae import frames
 from miwae._arrays import require_at_least
 from miwae._callers import warn_caller
+from miwae._deadlines import Deadline
 from miwae._progress import progressor
 from miwae._threads import on_device
 from miwae.columns import Cells, Schema, infer_schema, is_missing
@@ -64,8 +65,10 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         n_imputation_samples: latent samples per row in imputation, at most: easy rows need
             fewer.
         max_steps: training steps; by default as many as the table is worth, at most 15,000.
-        max_time: seconds that `fit` may take (compilation cannot be interrupted), and each later
-            call that imputes; None for no limit. With a limit results depend on the machine.
+        max_time: seconds that `fit` may take, and each later call that imputes; None for no limit.
+            It is exceeded only where the linear start and one compilation take longer, or where
+            there are so many rows that they need longer with few latent samples. With a limit
+            results depend on the machine.
         early_stopping: hold a few observed cells out and stop when they are predicted no better.
         column_kinds: kinds that you know better than their inference, by column:
             {"zip": "categorical", "size": "ordinal:S<M<L", "name": "identifier"}.
@@ -128,10 +131,11 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         A fit that fails or is interrupted leaves the imputer as it was. `y` is ignored.
         """
-        settings, named, table = self._understood(X)
         with self._working() as work:
+            settings, named, table = self._understood(X)
             fitted = FittedTable.fit(table, settings, marks=self._marks(), **work)
         self._fitted = _Fitted(fitted, named, [])
+        _warn_of_time(fitted.events)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
@@ -336,8 +340,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self, X: Any, method: Callable[..., Any], *arguments: Any
     ) -> tuple["MIWAEImputer", Any, EncodedTable, Any]:
         """The imputer as it is now, new rows, and what a method of `FittedTable` makes of them."""
-        now, frame, table = self._read(X)
         with self._working() as work:
+            now, frame, table = self._read(X)
             result = method(now._table, table, *arguments, **work)
         now._remember(table.events)
         return now, frame, table, result
@@ -354,7 +358,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         limit = self.max_time
         if limit is not None and not (isinstance(limit, int | float | np.number) and limit > 0):
             raise SettingsError(f"max_time must be positive or None, not {limit!r}")
-        deadline = None if limit is None else time.monotonic() + limit
+        deadline = None if limit is None else Deadline(time.monotonic() + limit)
         with on_device(self.device), progressor(self.verbose > 0) as progress:
             yield {"deadline": deadline, "progress": progress}
 
@@ -382,6 +386,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _remember(self, events: Sequence[Event]) -> None:
         self._fitted.later.extend(_new(events, self.events_))
+        _warn_of_time(events)
 
     def _kept(self) -> list[int]:
         """Positions of the columns that come out."""
@@ -403,6 +408,12 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             named = list(self.get_feature_names_out())
             completed = frames.renamed(frames.with_columns(completed, flags, first=False), named)
         return completed
+
+
+def _warn_of_time(events: Sequence[Event]) -> None:
+    for event in events:
+        if event.about == "time":
+            warn_caller(event.text)
 
 
 def _new(events: Sequence[Event], known: Sequence[Event]) -> list[Event]:

@@ -143,4 +143,5 @@ def test_max_time_bounds_the_run_and_the_result_is_complete(tmp_path):
             assert now == was if was else np.isfinite(float(now))
             n_holes += not was
     assert f"filled {n_holes} cells in " in run.stderr
+    assert "max_time" not in run.stderr  # this option is --max-time here
     assert run.stdout == b""

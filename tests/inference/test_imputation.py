@@ -7,6 +7,7 @@ import oracle
 from miwae._row_keys import row_keys
 from miwae.errors import DataError, SettingsError
 from miwae.inference import _lanes as lanes
+from miwae.inference import _sampling
 from miwae.inference._estimands import Estimand, no_values
 from miwae.inference._imputation import expectation, impute_multiple, impute_single, quantiles
 from miwae.inference._sampling import SamplingSettings, sample_rows
@@ -112,6 +113,27 @@ def test_after_the_deadline_each_row_gets_one_block():
     sampled = ~OBSERVED.all(axis=1)
     assert np.all(rushed.report.n_samples[sampled] == 64)
     assert np.isfinite(rushed.x).all()
+
+
+def test_rows_have_equal_shares_of_the_time(monkeypatch):
+    """A block of a row takes a second, and there is time for three and a bit."""
+    now, blocks = [0.0], _sampling._blocks
+
+    def slow(autoencoder, estimand, rows, before, count):
+        now[0] += len(rows.x) * (count - before) / 64
+        return blocks(autoencoder, estimand, rows, before, count)
+
+    monkeypatch.setattr(_sampling, "_blocks", slow)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    settings = SamplingSettings(n_samples=4_800, tolerance=1e-6, adapt=False, memory=10**7)
+    n_rows = int((~OBSERVED.all(axis=1)).sum())
+    limit = {"settings": settings, "deadline": 3.3 * n_rows}
+    report = impute_single(WIDE, INCOMPLETE, key=KEY, **limit).report
+    n_samples = report.n_samples[report.n_samples > 0]
+    assert 1 < n_rows / settings.rows_at_once(1 + INCOMPLETE.shape[1]) < n_rows
+    assert set(n_samples) <= {128, 256}
+    # The last few rows may have begun a round just before the end.
+    assert now[0] <= limit["deadline"] + 2 * settings.rows_at_once(1 + INCOMPLETE.shape[1])
 
 
 NARROW = oracle.wide_autoencoder(MODEL, shift=0.0, widen=0.3)

@@ -72,6 +72,27 @@ def test_the_time_of_the_linear_core_is_part_of_the_time_allowed(monkeypatch):
         fitted(X, OBSERVED, settings=limited)
 
 
+@pytest.mark.parametrize(("slower", "trains"), [(1.0, True), (2.0, False)])
+def test_what_compilation_takes_is_part_of_the_time_allowed(monkeypatch, slower, trains):
+    monkeypatch.setattr(_fitting, "compilation_time", lambda *_: 6.0)
+    limited = dataclasses.replace(TRAINING, max_seconds=10.0)
+    model = _fitting._empty_autoencoder(MODEL.observation, _fitting.TableSettings())
+    assert _fitting._too_late(model, len(X), limited, slower) is not trains
+    assert not _fitting._too_late(model, len(X), TRAINING, slower)
+
+
+def test_a_second_fit_of_the_same_shape_compiles_nothing():
+    settings = _fitting.TableSettings(max_steps=2, n_models=1)
+    table = MODEL.padded(X, OBSERVED)
+    training = dataclasses.replace(TRAINING, max_steps=2)
+    progress = _fitting.Progressor()
+    fit = (MODEL.observation, *table, settings, training, None, progress)
+    (model,) = _fitting.fit_ensemble(*fit)
+    assert _fitting.compilation_time(model.autoencoder, len(X), training) == 0
+    larger = dataclasses.replace(training, batch_size=7)
+    assert _fitting.compilation_time(model.autoencoder, len(X), larger) > 0
+
+
 @pytest.mark.parametrize("member", [0, 1])
 def test_a_bootstrap_sample_sees_every_column(member):
     observed = np.zeros((50, 3), bool)

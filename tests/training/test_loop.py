@@ -1,4 +1,5 @@
 import dataclasses
+import math
 
 import equinox as eqx
 import jax
@@ -203,7 +204,37 @@ def test_the_callback_hears_of_compilation_and_of_every_evaluation():
 def test_time_can_be_limited():
     settings = dataclasses.replace(SMALL, max_steps=10**7, max_seconds=0.5)
     result = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
-    assert "max_seconds is used up" in result.events[-1]
+    assert "the time limit was reached" in result.events[-1]
+
+
+def slow_steps(monkeypatch, seconds):
+    """A clock on which nothing takes time but steps."""
+    now, steps_on = [0.0], loop._steps_on
+
+    def slow(*arguments):
+        take_steps = steps_on(*arguments)
+
+        def take(state, n_steps):
+            now[0] += seconds * n_steps
+            return take_steps(state, n_steps)
+
+        return take
+
+    monkeypatch.setattr(loop, "_steps_on", slow)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize("finish", [0.0, 0.5])
+def test_chunks_of_steps_fit_into_the_time(monkeypatch, finish):
+    """Each chunk would be as long as all before it, and the last one far too long."""
+    now = slow_steps(monkeypatch, 0.5)
+    chosen = {"max_steps": 10**6, "evaluate_every": 8, "evaluate_growth": 1.0, "patience": None}
+    chosen |= {"finish": finish, "max_seconds": 43.0, "held_out": 0.2, "learning_rate": 1e-3}
+    settings = dataclasses.replace(FINISHED, **chosen)
+    fitted = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    assert fitted.history[-1].step == math.ceil(43 / (1 + finish) / 0.5)
+    assert now[0] <= 43.5  # at most a step more
 
 
 def test_the_last_steps_learn_from_the_held_out_cells_from_the_best_state_on():
@@ -244,16 +275,15 @@ def prepared(settings, elapsed):
     return run._replace(elapsed=elapsed), start
 
 
-@pytest.mark.parametrize(("most", "done"), [(2, 6), (0, 0)])
-def test_finishing_keeps_to_the_time(most, done):
-    """A chunk takes a second of this clock; half of 60 steps are 10 chunks."""
-    clock = iter(range(100))
-    settings = dataclasses.replace(FINISHED, max_seconds=float(most))
-    run, start = prepared(settings, lambda: next(clock))
-    best = TrainingRecord(60, -1.0, -1.0, 0.5, 1.0, 0.0)
+@pytest.mark.parametrize(("most", "done"), [(2.0, 6), (2.5, 8), (0.0, 0)])
+def test_finishing_keeps_to_the_time(monkeypatch, most, done):
+    """Half of 60 steps are 10 chunks, each of which takes a second."""
+    now = slow_steps(monkeypatch, 1 / 3)
+    run, start = prepared(dataclasses.replace(FINISHED, max_seconds=most), lambda: now[0])
+    best = TrainingRecord(60, -1.0, -1.0, 0.5, 1.0, 20.0)
     state, event = loop._with_held_out_cells(run, start._replace(history=(best,)))
     assert int(state.step) == done
-    expected = f"for {done} steps" if done else "not learned from: max_seconds is used up"
+    expected = f"for {done} steps" if done else "not learned from: the time limit was reached"
     assert expected in event
 
 
@@ -261,7 +291,7 @@ def test_time_is_left_for_the_last_steps():
     settings = dataclasses.replace(FINISHED, finish=0.5, max_seconds=10.0)
     late, start = prepared(settings, lambda: 7.0)
     early = late._replace(elapsed=lambda: 6.0)
-    assert "max_seconds" in str(loop._reason_to_stop(late, start.state))
+    assert "time limit" in str(loop._reason_to_stop(late, start.state))
     assert loop._reason_to_stop(early, start.state) is None
     assert loop._reason_to_stop(late._replace(evaluation=None), start.state) is None
 

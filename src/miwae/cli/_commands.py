@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import time
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from miwae._atomic import require_directory
+from miwae._deadlines import Deadline
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
 from miwae.cli._options import DEFAULT, Format, deadline, require_time, with_format
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 # Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
 FITTING, ONLY_FITTING = 0.6, 0.9
+
+# Seconds that imputing a row takes at least, more or less.
+PER_ROW = 3e-4
 
 
 @with_format
@@ -50,6 +55,7 @@ def impute(
     if model is not None and (n_models is not None or bootstrap or seed is not None):
         raise SettingsError(f"--seed, --n-models and --bootstrap {part_of_model}")
     reporter = Reporter(output, as_json, quiet)
+    started, writing = time.monotonic(), 0.0
     file = opened(source, form, kind, bounds)
     require_writable(file.document, output, long=n_imputations > 0)
     if model is not None:
@@ -58,14 +64,17 @@ def impute(
         reporter.show(known)
     else:
         known = inspected(file)
+        # Writing a table takes as long as reading it.
+        writing = max(n_imputations, 1) * (time.monotonic() - started)
         reporter.show(known)
         if not n_imputations and not known.inspection.n_missing:
             write(known.reading, output)
             reporter.finish(reports.nothing_missing(known))
             return
-        limit = deadline(max_time, FITTING)
+        limit = deadline(max_time, FITTING, writing + PER_ROW * known.inspection.n_rows)
         ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
-    cells, events = _write_imputed(ready, n_imputations, reporter, deadline(max_time))
+    limit = deadline(max_time, later=writing)
+    cells, events = _write_imputed(ready, n_imputations, reporter, limit)
     reporter.finish(reports.imputed(known, cells, (*ready.events, *events), n_imputations))
 
 
@@ -174,7 +183,7 @@ class _Ready(NamedTuple):
 
 
 def _learned(
-    file: Inspected, reporter: Reporter, limit: float | None, seed: int | None, **chosen: Any
+    file: Inspected, reporter: Reporter, limit: Deadline | None, seed: int | None, **chosen: Any
 ) -> _Ready:
     """Learn from a file, with the defaults of `TableSettings` for what was not chosen."""
     from miwae.tabular import EncodedTable, FittedTable, TableSettings
@@ -218,7 +227,7 @@ def _of_dates(reading: Reading, fitted: "FittedTable") -> list[Event]:
 
 
 def _write_imputed(
-    ready: _Ready, n_imputations: int, reporter: Reporter, limit: float | None
+    ready: _Ready, n_imputations: int, reporter: Reporter, limit: Deadline | None
 ) -> tuple[Any, tuple[Event, ...]]:
     """Write the completed table, or copies of it; the cells (of the first copy), and events."""
     reading, fitted, table, _ = ready

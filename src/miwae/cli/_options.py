@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from typer import Argument, Option
 
+from miwae._deadlines import Deadline
 from miwae.errors import SettingsError
 
 STARTED = time.monotonic()
@@ -154,9 +155,11 @@ def require_time(max_time: float | None) -> None:
         raise SettingsError(f"--max-time {max_time:g} must be above 0")
 
 
-def deadline(max_time: float | None, share: float = 1.0) -> float | None:
-    """When a share of the time that the run may take is over, by `time.monotonic()`."""
-    return None if max_time is None else STARTED + share * max_time
+def deadline(max_time: float | None, share: float = 1.0, later: float = 0.0) -> Deadline | None:
+    """When a share of the time that the run may take is over, or `later` seconds are left."""
+    if max_time is None:
+        return None
+    return Deadline(STARTED + min(share * max_time, max_time - later), "--max-time")
 
 
 def table_seed(seed: int) -> int:

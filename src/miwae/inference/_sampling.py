@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from miwae._arrays import require_at_least
-from miwae._compilation import COMPILING
+from miwae._compilation import compiling
+from miwae._deadlines import share
 from miwae._row_keys import numbers_of
 from miwae._shapes import KeyWords, Table, TableSeen
 from miwae.errors import DataError, SettingsError
@@ -180,18 +181,19 @@ def _samples_first(a: Float[np.ndarray, "T *V K"], n_rows: int) -> Float[np.ndar
     return first.reshape(len(first) * BLOCK, n_rows, *a.shape[1:-1])
 
 
-def compile_sampling(autoencoder: Autoencoder) -> None:
-    """Compile what conditional means need, without sampling any row.
+def compile_sampling(autoencoder: Autoencoder, estimand: Estimand | None = None) -> None:
+    """Compile what an estimand needs (by default conditional means), without sampling any row.
 
     The values of the model do not matter, only its shapes: this can be done before or while it is
     trained.
     """
-    estimand = conditional_mean(autoencoder.generative.observation)
+    estimand = estimand or conditional_mean(autoencoder.generative.observation)
+    estimand = estimand._replace(summary=None)
     _, size = lane_counts(autoencoder, estimand.n_values)
     rows = _nothing(autoencoder, size)
     zeros = np.zeros(size, dtype=np.int32)
     lanes = _lanes(*rows, zeros, _counting(rows.key, zeros, 0))
-    with COMPILING["sampling"]:
+    with compiling("sampling", autoencoder, estimand):
         draw_lanes(autoencoder, estimand, lanes, jnp.asarray(np.int32(0)))
 
 
@@ -224,15 +226,19 @@ def sample_rows(
     """
     if len(x) == 0:
         raise DataError("x has no rows")
-    limits = _Limits(settings, 1.0 if scale is None else scale, deadline)
     held_out = np.zeros(observed.shape, dtype=bool) if held_out is None else held_out
     found = Found.nothing(len(x), autoencoder.generative.prior.n_latent)
     whole = _Rows(np.asarray(x, np.float32), observed, held_out, keys, found)
     into: Sampled | None = None
     size = settings.rows_at_once(estimand.n_values)
     done = np.zeros(len(x), dtype=bool)
+    if deadline is not None:
+        compile_sampling(autoencoder, estimand)
     for first in range(0, len(x), size):
         rows = whole.chosen(np.arange(first, min(first + size, len(x))))
+        # If time is short, all rows have the same share of it.
+        limit = share(deadline, len(rows.x), len(x) - first)
+        limits = _Limits(settings, 1.0 if scale is None else scale, limit)
         for own, sampled in _rounds(autoencoder, estimand, rows, limits):
             into = _stored(into, len(x), first + own, sampled)
             done[first + own] = True

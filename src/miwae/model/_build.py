@@ -215,6 +215,7 @@ def linear_core(
     *,
     n_latent: int = 10,
     noise_floor: float = 0.01,
+    deadline: float | None = None,
 ) -> FactorAnalysis:
     """Factor analysis of the inputs that networks would see, padded to `n_latent` factors.
 
@@ -230,9 +231,8 @@ def linear_core(
     used = np.flatnonzero(seen.any(axis=0))
     part = np.ix_(np.flatnonzero(seen.any(axis=1)), used)
     n_factors = min(n_latent, len(used))
-    fit = fit_factor_analysis(
-        inputs[part], seen[part], n_factors=n_factors, noise_floor=noise_floor
-    )
+    options = {"noise_floor": noise_floor, "deadline": deadline}
+    fit = fit_factor_analysis(inputs[part], seen[part], n_factors=n_factors, **options)
     return fit.model.padded(n_latent, used, observation.n_inputs)
 
 

@@ -7,6 +7,7 @@ minutes.
 
 import functools
 import math
+import time
 from typing import NamedTuple
 
 import equinox as eqx
@@ -236,6 +237,7 @@ def fit_factor_analysis(
     ridge: float = 1.0,
     noise_floor: float = 0.01,
     block_rows: int = 1024,
+    deadline: float | None = None,
 ) -> FactorFit:
     """Fit factor analysis to incomplete rows by EM.
 
@@ -250,6 +252,7 @@ def fit_factor_analysis(
         ridge: penalty on the loadings, in units of observations.
         noise_floor: smallest noise variance.
         block_rows: rows whose posterior is held in memory at once.
+        deadline: by `time.monotonic()`; after it no further iteration begins.
 
     Returns:
         The model and the trace of the objective.
@@ -272,6 +275,8 @@ def fit_factor_analysis(
         sums = _expect(model, known, observed, patterns, block_rows)
         trace.append(_objective(model, sums.log_prob, ridge))
         model = _maximise(sums, totals, patterns, ridge, noise_floor)
+        if deadline is not None and time.monotonic() > deadline:
+            break
     last = _expect(model, known, observed, patterns, block_rows).log_prob
     fitted = FactorAnalysis(*(jnp.asarray(a.astype(np.float32)) for a in model))
     return FactorFit(fitted, np.array([*trace, _objective(model, last, ridge)]))

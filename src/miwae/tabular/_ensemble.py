@@ -10,8 +10,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from miwae._deadlines import share
 from miwae._row_keys import row_keys
-from miwae._threads import side_by_side
+from miwae._threads import WORKERS, side_by_side
 from miwae.inference import (
     RowReport,
     SamplingSettings,
@@ -74,7 +75,7 @@ class Ensemble:
         observation = self.autoencoders[0].generative.observation
         settings = _means_settings(self.n_samples, len(self.autoencoders))
         out, reports = np.empty(x.shape, dtype=np.float32), []
-        sampling = {"settings": settings, "scale": self.scale, "deadline": self.deadline}
+        sampling = {"settings": settings, "scale": self.scale}
         for rows in _chunks(len(x), observation.n_statistics):
             results = self._of_each(impute_single, x, observed, rows, **sampling)
             if len(results) == 1:
@@ -93,6 +94,7 @@ class Ensemble:
         copies = np.empty((n_imputations, *x.shape), dtype=np.float32)
         reports = []
         n_asked = min(len(self.autoencoders), n_imputations)
+        left = n_asked * len(x)
         for i, (autoencoder, key) in enumerate(self._members()):
             own = range(i, n_imputations, len(self.autoencoders))
             if not own:
@@ -109,8 +111,9 @@ class Ensemble:
                     keys=keys[rows],
                     settings=settings,
                     callback=self._reporting(i * len(x) + rows.start, n_asked, len(x)),
-                    deadline=self.deadline,
+                    deadline=share(self.deadline, rows.stop - rows.start, left),
                 )
+                left -= rows.stop - rows.start
                 copies[own.start :: own.step, rows] = result.x
                 parts.append(result.report)
             reports.append(_stacked(parts))
@@ -128,7 +131,7 @@ class Ensemble:
         fine = min(fine, max(200, self.n_samples))
         asked = tuple((i + 0.5) / fine for i in range(fine)) if several else levels
         out = np.empty((len(levels), *x.shape), dtype=np.float32)
-        sampling = {"levels": asked, "settings": settings, "deadline": self.deadline}
+        sampling = {"levels": asked, "settings": settings}
         for rows in _chunks(len(x), len(asked) * x.shape[1]):
             results = self._of_each(quantiles, x, observed, rows, **sampling)
             pooled = np.concatenate([result.x for result in results])
@@ -149,8 +152,12 @@ class Ensemble:
     def _of_each(
         self, ask: Callable[..., T], x: Rows, observed: Seen, rows: slice, **options: Any
     ) -> list[T]:
-        """What each member answers about some of the rows, two members at a time."""
+        """What each member answers about some of the rows, two members at a time.
+
+        Rows and members have equal shares of the time until the deadline.
+        """
         members = self._members()
+        limit = share(self.deadline, rows.stop - rows.start, len(x) - rows.start)
         finished = [0] * len(members)
 
         def one(i: int, check: Callable[[], None]) -> T:
@@ -161,8 +168,10 @@ class Ensemble:
                     self.callback(rows.start + sum(finished) // len(members), len(x))
 
             autoencoder, key = members[i]
-            part = (x[rows], observed[rows])
-            return ask(autoencoder, *part, key=key, callback=report, **options)
+            own = {"key": key, "callback": report, **options}
+            if limit is not None and ask is not log_likelihood:
+                own["deadline"] = share(limit, 1, -(-(len(members) - i) // WORKERS))
+            return ask(autoencoder, x[rows], observed[rows], **own)
 
         return side_by_side([partial(one, i) for i in range(len(members))])
 
@@ -179,7 +188,7 @@ class Ensemble:
 
 def _chunks(n_rows: int, width: int) -> list[slice]:
     size = _chunk_size(width)
-    return [slice(first, first + size) for first in range(0, n_rows, size)]
+    return [slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
 
 
 def _combined(reports: Sequence[RowReport]) -> RowReport:

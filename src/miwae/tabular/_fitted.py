@@ -1,6 +1,7 @@
 """A table that has been learned: a frozen value that imputes, draws and scores."""
 
 import functools
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from miwae._deadlines import Deadline
 from miwae._progress import Progressor
 from miwae.columns import Cells, Column, Schema
 from miwae.errors import DataError
@@ -17,12 +19,14 @@ from miwae.events import Event
 from miwae.inference import RowReport
 from miwae.tabular._encoding import EncodedTable, ImputedCells
 from miwae.tabular._ensemble import Ensemble
-from miwae.tabular._fitting import FittedModel, fit_ensemble, seed_key, update_model
+from miwae.tabular._fitting import FittedModel, fit_ensemble, seed_key, too_few_cells, update_model
 from miwae.tabular._observation import TableModel
 from miwae.tabular._settings import TableSettings, training_settings
 from miwae.training import TrainingRecord, TrainingSettings
 
 IMPUTING = 2**30  # folded into the key of a seed; models, whose keys it is split into, are fewer
+
+LATE = 2.0  # seconds after a deadline that are worth an event
 
 SILENT = Progressor()
 
@@ -40,8 +44,7 @@ class Imputed(NamedTuple):
 class FittedTable:
     """What was learned from a table. Nothing ever changes it: `updated` gives another one.
 
-    A deadline is by `time.monotonic()`: training ends by it, and after it rows get as few latent
-    samples as possible.
+    Training ends by its deadline; after a deadline, rows get as few latent samples as possible.
     """
 
     schema: Schema  # what the columns are taken for
@@ -60,7 +63,7 @@ class FittedTable:
         settings: TableSettings | None = None,
         *,
         marks: tuple[Any, ...] = (),
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         progress: Progressor = SILENT,
     ) -> "FittedTable":
         """Learn how the columns of a table depend on each other."""
@@ -100,7 +103,7 @@ class FittedTable:
         self,
         table: EncodedTable,
         settings: TableSettings,
-        deadline: float | None,
+        deadline: Deadline | None,
         progress: Progressor,
     ) -> "FittedTable":
         trainable = table.trainable
@@ -113,10 +116,13 @@ class FittedTable:
         if not x.size:
             return replace(self, events=events)
         training = training_settings(settings, observed)
+        limit = None if deadline is None else deadline.at
         models = fit_ensemble(
-            self._model.observation, x, observed, settings, training, deadline, progress
+            self._model.observation, x, observed, settings, training, limit, progress
         )
         events = _united(events, _of_models(models))
+        if deadline is not None and not too_few_cells(observed):
+            events += _untrained(models, deadline)
         return replace(self, models=models, training=training, events=events)
 
     def require_columns(self, names: Sequence[str], *, named: bool = True) -> None:
@@ -145,7 +151,11 @@ class FittedTable:
         return EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
 
     def means(
-        self, table: EncodedTable, *, deadline: float | None = None, progress: Progressor = SILENT
+        self,
+        table: EncodedTable,
+        *,
+        deadline: Deadline | None = None,
+        progress: Progressor = SILENT,
     ) -> Imputed:
         """Conditional means of the missing cells, or their most probable categories."""
         rows, x, observed = self._needed(table)
@@ -155,14 +165,15 @@ class FittedTable:
         ensemble = self._ensemble("imputing", deadline, progress)
         values, own = ensemble.means(x, observed)
         cells = ImputedCells(table, rows, values[:, self._model.place])
-        return Imputed(cells, _spread(report, rows, own), _of_weights(own))
+        events = (*_of_weights(own), *_too_late(len(rows), deadline))
+        return Imputed(cells, _spread(report, rows, own), events)
 
     def draws(
         self,
         table: EncodedTable,
         n_imputations: int,
         *,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         progress: Progressor = SILENT,
     ) -> tuple[list[dict[int, Cells]], tuple[Event, ...]]:
         """Draws of the missing cells from their joint distribution, and what happened."""
@@ -175,14 +186,14 @@ class FittedTable:
         copies, report = ensemble.draws(x, observed, n_imputations)
         place = self._model.place
         cells = [dict(ImputedCells(table, rows, copy[:, place])) for copy in copies]
-        return cells, _of_weights(report)
+        return cells, (*_of_weights(report), *_too_late(len(rows), deadline))
 
     def quantiles(
         self,
         table: EncodedTable,
         levels: tuple[float, ...],
         *,
-        deadline: float | None = None,
+        deadline: Deadline | None = None,
         progress: Progressor = SILENT,
     ) -> list[ImputedCells]:
         """Quantiles of each missing cell, for each of some levels.
@@ -203,7 +214,11 @@ class FittedTable:
         return [ImputedCells(table, rows, limit) for limit in limits]
 
     def log_prob(
-        self, table: EncodedTable, *, deadline: float | None = None, progress: Progressor = SILENT
+        self,
+        table: EncodedTable,
+        *,
+        deadline: Deadline | None = None,
+        progress: Progressor = SILENT,
     ) -> Float[np.ndarray, " N"]:
         """Estimated log-density of the observed cells of each row, in the units of the table."""
         if not self.models:
@@ -228,14 +243,14 @@ class FittedTable:
     def _model(self) -> TableModel:
         return TableModel.of(self.schema)
 
-    def _ensemble(self, what: str, deadline: float | None, progress: Progressor) -> Ensemble:
+    def _ensemble(self, what: str, deadline: Deadline | None, progress: Progressor) -> Ensemble:
         return Ensemble(
             [model.autoencoder for model in self.models],
             scale=self._model.scale,
             n_samples=self.settings.n_imputation_samples,
             key=jax.random.fold_in(seed_key(self.settings), IMPUTING),
             callback=progress.rows(what),
-            deadline=deadline,
+            deadline=None if deadline is None else deadline.at,
         )
 
     def save(self, path: str | Path, extra: dict[str, Any] | None = None) -> None:
@@ -264,6 +279,31 @@ def _of_models(models: Sequence[FittedModel]) -> list[Event]:
             shared = all(text in other.events for other in models)
             texts[text if shared else f"model {i + 1} of {len(models)}: {text}"] = None
     return [Event("training", None, 1, text) for text in texts]
+
+
+def _untrained(models: Sequence[FittedModel], deadline: Deadline) -> tuple[Event, ...]:
+    """How many models time did not suffice to train."""
+    n_linear = sum(int(model.state.step) == 0 for model in models)
+    if n_linear == 0:
+        return ()
+    of_them = "" if n_linear == len(models) else f" for {n_linear} of {len(models)} models"
+    text = (
+        f"{deadline.option} left no time for a training step{of_them}: the table is completed by "
+        f"the linear start, a factor analysis; a larger {deadline.option} allows more"
+    )
+    return (Event("time", None, n_linear, text),)
+
+
+def _too_late(n_rows: int, deadline: Deadline | None) -> tuple[Event, ...]:
+    """By how much imputation has missed its deadline, if that is worth a word."""
+    over = 0.0 if deadline is None else time.monotonic() - deadline.at
+    if deadline is None or over < LATE:
+        return ()
+    text = (
+        f"{deadline.option} was exceeded by {over:.0f} s: compilation and {n_rows} rows with as "
+        "few latent samples as possible took that long"
+    )
+    return (Event("time", None, n_rows, text),)
 
 
 def _united(events: tuple[Event, ...], more: Sequence[Event]) -> tuple[Event, ...]:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
+from miwae._deadlines import remaining, share
 from miwae._progress import Progressor
 from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
 from miwae.inference import compile_sampling
@@ -25,12 +26,13 @@ from miwae.model import (
 )
 from miwae.tabular._ensemble import Rows, Seen
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
-from miwae.tabular._settings import TableSettings, remaining
+from miwae.tabular._settings import TableSettings
 from miwae.training import (
     TrainingProgress,
     TrainingRecord,
     TrainingSettings,
     TrainingState,
+    compilation_time,
     fit,
     fit_stream,
     initial_state,
@@ -41,8 +43,8 @@ TrainingCallback: TypeAlias = Callable[[TrainingProgress], None]
 # Below this many observed cells there is too little to learn more than the linear core from.
 FEWEST_CELLS = 100
 
-# Seconds that compiling the training takes, more or less.
-COMPILATION = 8.0
+# Share of the time that the linear core may take.
+CORE = 1 / 3
 
 # Rows that the linear core is fitted to, at most: more hardly change it.
 CORE_ROWS = 5_000
@@ -91,13 +93,16 @@ def fit_ensemble(
             key=keys[i],
             callback=_checked(check, progress.training(i, n_models, latest=latest)),
             copies_of=rows,
+            slower=slower,
         )
 
-    in_time = _within(settings, remaining(deadline))
-    shared = {"table_settings": table_settings, "settings": in_time}
-    warm_up = partial(compile_imputation, observation, x, observed, **shared)
     together = one_thread_each() if n_models > 1 else contextlib.nullcontext()
-    with together, meanwhile(warm_up):
+    warm_up = partial(
+        compile_imputation, observation, observed, table_settings, settings, deadline
+    )
+    # If time is limited, this is done first: it shows how busy the machine is.
+    slower = 1.0 if deadline is None else warm_up()
+    with together, meanwhile(*([warm_up] if deadline is None else [])):
         return tuple(side_by_side([partial(member, i) for i in range(n_models)]))
 
 
@@ -139,39 +144,44 @@ def fit_model(
     key: Key[Array, ""],
     callback: TrainingCallback | None = None,
     copies_of: np.ndarray | None = None,
+    slower: float = 1.0,
 ) -> FittedModel:
-    """Fit the linear core, then the deep model that starts from it.
+    """Fit the linear core, then, if there is time, the deep model that starts from it.
 
     Each row and column has an observed cell. `copies_of` says for each row of a bootstrap sample
     which row it is a copy of: copies have the same cells held out, or the others would give them
-    away.
+    away. `slower` says by how much other processes slow this one down.
     """
     deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     key_core, key_weights, key_fit = jax.random.split(key, 3)
     rows = _core_rows(observed, key_core)
     n_latent, floor = table_settings.n_latent, LOWEST_FLOOR**2
-    core = linear_core(observation, x[rows], observed[rows], n_latent=n_latent, noise_floor=floor)
+    limits = {"noise_floor": floor, "deadline": share(deadline, CORE, 1)}
+    core = linear_core(observation, x[rows], observed[rows], n_latent=n_latent, **limits)
     observation = with_floors(observation, core)
     autoencoder = _assembled(observation, core, table_settings, key_weights)
     settings = dataclasses.replace(settings, max_seconds=remaining(deadline))
-    why = _why_linear(observed, settings)
-    if why is not None:
-        return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), (why,))
+    too_few = too_few_cells(observed)
+    if too_few or _too_late(autoencoder, len(x), settings, slower):
+        text = f"only {int(observed.sum())} cells are observed: the model stays linear"
+        events = (text,) if too_few else ()
+        return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), events)
     run = {"settings": settings, "key": key_fit, "callback": callback, "copies_of": copies_of}
     fitted = fit(autoencoder, x, observed, **run)
     state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
     return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
 
 
-def _why_linear(observed: Seen, settings: TrainingSettings) -> str | None:
-    """A reason not to train beyond the linear core, if there is one."""
-    n_cells = int(observed.sum())
-    if n_cells < FEWEST_CELLS:
-        return f"only {n_cells} cells are observed: the model stays linear"
-    if settings.max_seconds is not None and settings.max_seconds < COMPILATION:
-        left = f"the time left ({settings.max_seconds:.1f} s)"
-        return f"{left} would go into compilation: the model stays linear"
-    return None
+def too_few_cells(observed: Seen) -> bool:
+    return int(observed.sum()) < FEWEST_CELLS
+
+
+def _too_late(
+    autoencoder: Autoencoder, n_rows: int, settings: TrainingSettings, slower: float
+) -> bool:
+    """Whether compilation would take all the time."""
+    left = settings.max_seconds
+    return left is not None and left <= slower * compilation_time(autoencoder, n_rows, settings)
 
 
 def _core_rows(observed: Seen, key: Key[Array, ""]) -> np.ndarray:
@@ -197,19 +207,27 @@ def _assembled(
 
 def compile_imputation(
     observation: AbstractObservation,
-    x: Rows,
     observed: Seen,
-    *,
     table_settings: TableSettings,
     settings: TrainingSettings,
-) -> None:
+    deadline: float | None,
+) -> float:
     """Compile what imputing these rows will need; it can run while the models are fitted.
 
-    Nothing is compiled where `fit_model` does not train either: that is over sooner.
+    Nothing is compiled where `fit_model` does not train either: that is over sooner. Returns the
+    factor by which other processes slow this one down.
     """
-    if _why_linear(observed, settings) is None:
-        autoencoder = _empty_autoencoder(observation, table_settings)
+    started, worked = time.monotonic(), time.process_time()
+
+    def slower() -> float:
+        return max((time.monotonic() - started) / (time.process_time() - worked + 1e-3), 1.0)
+
+    autoencoder = _empty_autoencoder(observation, table_settings)
+    in_time = _within(settings, remaining(deadline))
+    late = _too_late(autoencoder, len(observed), in_time, slower())
+    if not late and not too_few_cells(observed):
         compile_sampling(autoencoder)
+    return slower()
 
 
 def empty_model(

@@ -1,6 +1,5 @@
 """How large a model is and how it is trained, where the user has not said it."""
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,8 +102,3 @@ def _most_steps(n_cells: int) -> int:
 def _usual_batch(n_rows: int) -> int:
     """Of few rows, fewer in a step: as accurate, and faster."""
     return 32 if n_rows < SMALL_TABLE else 64
-
-
-def remaining(deadline: float | None) -> float | None:
-    """Seconds until a deadline."""
-    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

@@ -2,7 +2,7 @@
 
 from miwae.training._checkpoint import load_header, load_tree, save_tree
 from miwae.training._history import TrainingProgress, TrainingRecord, TrainingResult
-from miwae.training._loop import fit, refit_amortizer
+from miwae.training._loop import compilation_time, fit, refit_amortizer
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState, initial_state
 from miwae.training._stream import fit_stream
@@ -13,6 +13,7 @@ __all__ = [
     "TrainingResult",
     "TrainingSettings",
     "TrainingState",
+    "compilation_time",
     "fit",
     "fit_stream",
     "initial_state",

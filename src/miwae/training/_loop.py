@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Array, Int, Key
 
 from miwae._arrays import padded_size, require_trainable
-from miwae._compilation import COMPILING, make_room_for_programs, program_of
+from miwae._compilation import compiling, make_room_for_programs, program_of, seconds_to_compile
 from miwae._threads import meanwhile
 from miwae.errors import FileFormatError
-from miwae.inference import compile_sampling
+from miwae.inference import compile_sampling, conditional_mean
 from miwae.model import Autoencoder, check_data
 from miwae.training._checkpoint import load_checkpoint, save_checkpoint
 from miwae.training._guard import Guard
@@ -41,7 +41,9 @@ FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all ob
 FINISHING_CHUNKS = 10  # chunks of the last steps; time and progress are checked between them
 POLISH = 2**30 - 2  # folded into the key of a run for the steps of the amortizer alone
 FEWEST_ROWS = 64  # tables of fewer share a program
+FIRST_STEPS = 10  # if time is limited; they show how long a step takes
 NOT_LEARNED = "the held-out cells were not learned from"
+TIME_IS_UP = "the time limit was reached"
 
 
 class _Run(NamedTuple):
@@ -57,6 +59,10 @@ class _Run(NamedTuple):
     fingerprint: str  # identifies the data and the key; empty without a checkpoint
     callback: Callback | None
     elapsed: Callable[[], float]  # seconds of the run, those before an interruption included
+
+    @property
+    def max_seconds(self) -> float:
+        return math.inf if self.settings.max_seconds is None else self.settings.max_seconds
 
     def report(self, phase: Phase, step: int, n_steps: int, last: TrainingRecord | None) -> None:
         if self.callback is not None:
@@ -150,6 +156,7 @@ def _prepare(
     copies_of: Int[np.ndarray, " N"] | None,
 ) -> tuple[_Run, _Moment]:
     """Hold cells out, and start from the initial state or from a checkpoint."""
+    started = time.monotonic()
     make_room_for_programs()
     key_state, key_hold, key_score = jax.random.split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
@@ -159,7 +166,7 @@ def _prepare(
     fingerprint = "" if checkpoint is None else _fingerprint(x, observed, key)
     if checkpoint is not None and checkpoint.exists():
         start = _resumed(checkpoint, start, settings, fingerprint)
-    started = time.monotonic() - (start.last.seconds if start.last else 0.0)
+    started -= start.last.seconds if start.last else 0.0
     elapsed = lambda: time.monotonic() - started  # noqa: E731
     data = (x, observed, remaining, evaluation)
     return _Run(settings, key, *data, checkpoint, fingerprint, callback, elapsed), start
@@ -193,7 +200,8 @@ def _train(run: _Run, moment: _Moment) -> tuple[_Moment, str]:
     while (reason := _reason_to_stop(run, moment.state)) is None:
         step = int(moment.state.step)
         wanted = max(settings.evaluate_every, int(settings.evaluate_growth * step))
-        new = take_steps(moment.state, min(wanted, settings.max_steps - step))
+        wanted = min(wanted, settings.max_steps - step)
+        new = take_steps(moment.state, _in_time(run, moment, wanted, _time_to_train(run)))
         state, guard, kept = moment.guard.check(moment.state, new)
         moment = moment._replace(state=state, guard=guard)
         if kept:
@@ -212,7 +220,8 @@ def _first_evaluation(
     run.report("compiling", int(moment.state.step), run.settings.max_steps, None)
 
     def compile_steps() -> None:
-        with COMPILING["training"]:
+        autoencoder, settings = moment.state.autoencoder, run.settings
+        with compiling("training", *_compiled_for(autoencoder, len(run.x), settings)):
             take_steps(moment.state, 0)
 
     with meanwhile(*([compile_steps] if _reason_to_stop(run, moment.state) is None else [])):
@@ -244,10 +253,29 @@ _STRUCTURE = (
 )
 
 
+def _structure_of(settings: TrainingSettings) -> TrainingSettings:
+    names = _STRUCTURE if settings.schedule == "constant" else (*_STRUCTURE, "max_steps")
+    return TrainingSettings(**{name: getattr(settings, name) for name in names})
+
+
+def _compiled_for(
+    autoencoder: Autoencoder, n_rows: int, settings: TrainingSettings
+) -> tuple[object, ...]:
+    """What decides whether two runs share a training program."""
+    return autoencoder, _n_padded(n_rows), _structure_of(settings), settings.hasty
+
+
+def compilation_time(autoencoder: Autoencoder, n_rows: int, settings: TrainingSettings) -> float:
+    """Predicted time until the first step, and until a first row is sampled."""
+    estimand = conditional_mean(autoencoder.generative.observation)
+    sampling = seconds_to_compile("sampling", autoencoder, estimand)
+    training = seconds_to_compile("training", *_compiled_for(autoencoder, n_rows, settings))
+    return sampling + training
+
+
 def _program_of(settings: TrainingSettings) -> Callable[..., Advanced]:
     """The compiled training program, shared by all runs that can share one."""
-    names = _STRUCTURE if settings.schedule == "constant" else (*_STRUCTURE, "max_steps")
-    own = TrainingSettings(**{name: getattr(settings, name) for name in names})
+    own = _structure_of(settings)
     program = program_of(advance, hasty=settings.hasty)
     return lambda state, x, seen, n_rows, n_steps: program(state, x, seen, n_rows, own, n_steps)
 
@@ -263,14 +291,30 @@ def _evaluated(run: _Run, moment: _Moment, bound: float) -> _Moment:
     return moment._replace(state=state, history=(*moment.history, record))
 
 
+def _time_to_train(run: _Run) -> float:
+    """The last steps, on all observed cells, need their share of the time."""
+    return run.max_seconds / (1 + run.settings.finish if run.evaluation else 1.0)
+
+
+def _in_time(run: _Run, moment: _Moment, n_steps: int, seconds: float) -> int:
+    """As many of these steps as fit into the time, at the latest pace, and at least one."""
+    if seconds == math.inf:
+        return n_steps
+    if moment.last is None or moment.last.step == 0:
+        return min(n_steps, FIRST_STEPS)
+    before = [(r.step, r.seconds) for r in moment.history[:-1]] or [(0, 0.0)]
+    step, at = before[-1]
+    pace = (moment.last.seconds - at) / (moment.last.step - step)  # with an evaluation
+    left = seconds - run.elapsed()
+    return n_steps if n_steps * pace <= left else max(int(left / pace), 1)
+
+
 def _reason_to_stop(run: _Run, state: TrainingState) -> str | None:
     settings, step = run.settings, int(state.step)
     if step >= settings.max_steps:
         return f"stopped after {step} steps, the most allowed"
-    # The last steps, on all observed cells, need their share of the time.
-    share = 1 / (1 + settings.finish) if run.evaluation else 1.0
-    if settings.max_seconds is not None and run.elapsed() >= share * settings.max_seconds:
-        return f"stopped after {step} steps: max_seconds is used up"
+    if run.elapsed() >= _time_to_train(run):
+        return f"stopped after {step} steps: {TIME_IS_UP}"
     if run.evaluation and settings.patience is not None and int(state.waited) >= settings.patience:
         return (
             f"stopped after {step} steps: held-out cells did not improve by "
@@ -305,15 +349,16 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
     state = eqx.tree_at(lambda s: s.step_scale, state, moment.state.step_scale)
     take_steps = _steps_on(run, run.observed)
     while (done := int(state.step)) < n_steps:
-        if settings.max_seconds is not None and run.elapsed() >= settings.max_seconds:
+        if run.elapsed() >= run.max_seconds:
             break
-        new = take_steps(state, min(-(-n_steps // FINISHING_CHUNKS), n_steps - done))
+        chunk = min(-(-n_steps // FINISHING_CHUNKS), n_steps - done)
+        new = take_steps(state, _in_time(run, moment, chunk, run.max_seconds))
         if not moment.guard.is_good(new):
             return moment.state, f"{NOT_LEARNED}: training diverged with them"
         state = new.state
         run.report("finishing", int(state.step), n_steps, moment.last)
     if done == 0:
-        why = "no step improved the first state" if n_steps == 0 else "max_seconds is used up"
+        why = "no step improved the first state" if n_steps == 0 else TIME_IS_UP
         return moment.state, f"{NOT_LEARNED}: {why}"
     state = eqx.tree_at(lambda s: s.best, state, state.result(settings))
     return state, f"went on from the best state for {done} steps with the held-out cells"
@@ -330,11 +375,12 @@ def _polished(run: _Run, moment: _Moment) -> TrainingState:
     state = eqx.tree_at(lambda s: s.trains_all, state, jnp.asarray(np.zeros((), dtype=bool)))
     take_steps = _steps_on(run, run.observed)
     while (done := int(state.step)) < n_steps:
-        if run.settings.max_seconds is not None and run.elapsed() >= run.settings.max_seconds:
+        if run.elapsed() >= run.max_seconds:
             break
         rate = np.float32(0.5 + 0.5 * math.cos(math.pi * done / n_steps))
         state = eqx.tree_at(lambda s: s.step_scale, state, jnp.asarray(rate))
-        new = take_steps(state, min(-(-n_steps // FINISHING_CHUNKS), n_steps - done))
+        chunk = min(-(-n_steps // FINISHING_CHUNKS), n_steps - done)
+        new = take_steps(state, _in_time(run, moment, chunk, run.max_seconds))
         if not moment.guard.is_good(new):
             return moment.state
         state = new.state

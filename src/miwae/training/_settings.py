@@ -18,8 +18,8 @@ class TrainingSettings:
         n_samples: K, latent samples per row and step.
         batch_size: rows per step; at most the number of rows is used.
         max_steps: number of gradient steps.
-        max_seconds: stop at the first evaluation after this time (minus the share of `finish`);
-            None for no limit.
+        max_seconds: of the run, with compilation; the last part is kept for `finish`. Steps are
+            taken only as far as they fit. None for no limit.
         optimizer: "adam", or "adamw" with `weight_decay` on the weights of dense networks.
         learning_rate: the largest learning rate.
         schedule: of the learning rate: "constant", or "cosine", which ends at zero at `max_steps`.
