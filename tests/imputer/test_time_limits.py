@@ -49,7 +49,7 @@ def test_many_rows_that_take_longer_are_no_secret(monkeypatch):
     assert np.isfinite(completed).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_run_keeps_its_time_on_a_busy_machine(tmp_path):
     table, limit = written(tmp_path / "in.csv", curved_table()), 30.0
     command = [sys.executable, "-c", "while True: pass"]
