@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -110,7 +111,8 @@ def clock(monkeypatch):
     now = {"monotonic": 0.0, "process_time": 0.0}
     for name in now:
         monkeypatch.setattr(f"time.{name}", lambda name=name: now[name])
-    monkeypatch.setattr(compilation, "_seconds", {"training": 5.0, "sampling": 3.0})
+    monkeypatch.setattr(compilation, "GUESSES", {"training": 5.0, "sampling": 3.0})
+    monkeypatch.setattr(compilation, "_seconds", {})
     monkeypatch.setattr(compilation, "_ready", set())
     monkeypatch.setattr(compilation, "_file", None)
     return now
@@ -130,6 +132,9 @@ def test_the_time_of_a_compilation_is_predicted_from_earlier_ones(clock):
     assert seconds_to_compile("sampling", program + 1) == 0  # the values do not matter
     assert seconds_to_compile("sampling", other) == 6
     assert seconds_to_compile("training", program) == 10  # this machine is half as fast
+    compile_in(clock, "training", program, seconds=7.0, worked=7.0)
+    assert seconds_to_compile("training", other) == 7
+    assert seconds_to_compile("sampling", other) == 6
 
 
 def test_other_processes_do_not_count_as_a_slow_machine(clock):
@@ -150,14 +155,16 @@ def test_the_next_process_knows_how_long_programs_took(clock, monkeypatch, tmp_p
     compile_in(clock, "training", jnp.zeros(3), seconds=8.0, worked=8.0)
     if damage is not None:
         (tmp_path / "seconds.json").write_text(damage)
-    monkeypatch.setattr(compilation, "_seconds", {"training": 5.0, "sampling": 3.0})
+    monkeypatch.setattr(compilation, "_seconds", {})
     monkeypatch.setattr(compilation, "_ready", set())
     compilation.enable_compilation_cache(tmp_path)
     known = damage is None
     assert seconds_to_compile("training", jnp.zeros(4)) == (8 if known else 5)
     assert seconds_to_compile("training", jnp.zeros(3)) == (4 if known else 5)  # it is on disk
     compile_in(clock, "training", jnp.zeros(3), seconds=2.0, worked=2.0)
-    assert seconds_to_compile("training", jnp.zeros(4)) == (4 if known else 2)
+    assert seconds_to_compile("training", jnp.zeros(4)) == (8 if known else 2)
+    saved = json.loads((tmp_path / "seconds.json").read_text())
+    assert sorted(saved.values()) == ([2, 8] if known else [1, 2])
 
 
 def test_threads_share_a_program():

@@ -27,15 +27,16 @@ MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_co
 # short runs only (benchmarks/cores.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
-# Seconds that compilation takes, by sort of program: a guess, then what it took the last time. The
-# command line keeps them in a file, with those of single programs that are in the cache on disk.
-_seconds = {"training": 5.0, "sampling": 3.0}
+# Seconds that compilation takes, by sort of program: a guess, and what it took the last time. The
+# command line keeps the latter in a file, with those of single programs that are on disk.
+GUESSES = {"training": 5.0, "sampling": 3.0}
+_seconds: dict[str, float] = {}
 _file: Path | None = None
 NOT_COMPILED = 0.2  # less: JAX had the program
 FROM_DISK = 0.5  # reading a program takes about this share of the time of compiling it
 
 # Held while a program is compiled: of several threads that need it, one compiles it.
-COMPILING = {sort: threading.Lock() for sort in _seconds}
+COMPILING = {sort: threading.Lock() for sort in GUESSES}
 
 _MAKING = threading.Lock()
 
@@ -45,7 +46,12 @@ _ready: set[str] = set()  # programs that this process has
 def seconds_to_compile(sort: str, *arguments: Any) -> float:
     """Predicted time of compiling a program for such arguments; 0 if this process has it."""
     program = _name(sort, arguments)
-    return 0.0 if program in _ready else _seconds.get(program, _seconds[sort])
+    if program in _ready:
+        return 0.0
+    # If only another sort has been compiled, it shows how fast this machine is.
+    speeds = [_seconds[other] / guess for other, guess in GUESSES.items() if other in _seconds]
+    guess = GUESSES[sort] * max(speeds, default=1.0)
+    return _seconds.get(program, _seconds.get(sort, guess))
 
 
 @contextlib.contextmanager
@@ -68,9 +74,7 @@ def _name(sort: str, arguments: tuple[Any, ...]) -> str:
 
 
 def _remember(sort: str, program: str, seconds: float) -> None:
-    # Other programs take longer on this machine, too.
-    slower = seconds / _seconds.get(program, _seconds[sort])
-    _seconds.update({name: slower * before for name, before in list(_seconds.items())})
+    _seconds[program if program in _seconds else sort] = seconds
     if _file is not None:
         _seconds.setdefault(program, FROM_DISK * seconds)
         with contextlib.suppress(OSError):

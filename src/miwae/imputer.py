@@ -340,6 +340,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self, X: Any, method: Callable[..., Any], *arguments: Any
     ) -> tuple["MIWAEImputer", Any, EncodedTable, Any]:
         """The imputer as it is now, new rows, and what a method of `FittedTable` makes of them."""
+        check_is_fitted(self)
         with self._working() as work:
             now, frame, table = self._read(X)
             result = method(now._table, table, *arguments, **work)
