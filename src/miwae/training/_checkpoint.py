@@ -21,7 +21,7 @@ from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState
 
 FORMAT = "miwae"
-VERSION = "4"
+VERSION = "5"
 
 
 def _is_key(leaf: Any) -> bool:
