@@ -1,7 +1,7 @@
 """Observation models p(x | z): one file per kind of feature."""
 
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
-from miwae.model.observations._columns import Coded, LinearStart, MixedColumns
+from miwae.model.observations._columns import MixedColumns
 from miwae.model.observations._continuous import (
     LowRankNormal,
     Normal,
@@ -12,6 +12,7 @@ from miwae.model.observations._continuous import (
 )
 from miwae.model.observations._discrete import Bernoulli, Categorical, Count, Ordinal, Points
 from miwae.model.observations._heterogeneous import Heterogeneous, Part
+from miwae.model.observations._levels import Coded, LinearStart
 
 __all__ = [
     "AbstractFactorized",
