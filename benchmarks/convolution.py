@@ -27,9 +27,9 @@ from torch import nn  # pyright: ignore[reportMissingImports]
 
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
+from miwae.model import Bernoulli
 from miwae.model._build import convolutional_autoencoder
 from miwae.model.networks._convolutional import ConvolutionalDecoder, ImageShape
-from miwae.model.observations import Bernoulli
 from miwae.training import TrainingSettings, initial_state
 from miwae.training._steps import advance
 

@@ -26,11 +26,12 @@ import jax.numpy as jnp
 import numpy as np
 from memory import peak_memory
 
+from miwae import MIWAEImputer
 from miwae._compilation import enable_compilation_cache, program_of
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
+from miwae.model import StudentT
 from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
-from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings, fit, initial_state
 from miwae.training._steps import advance
 
@@ -59,25 +60,41 @@ class Ours:
         )
         autoencoder = dense_autoencoder(StudentT(x.shape[1]), key=jax.random.key(0))
         self.state = initial_state(autoencoder, self.settings, jax.random.key(1), len(x))
-        self.data = (jnp.asarray(x), jnp.asarray(observed))
+        self.data = (jnp.asarray(x), jnp.asarray(observed), jnp.ones(len(x)))
 
     def run(self, n_steps):
-        numbers = (jnp.asarray(len(self.data[0])), self.settings, jnp.asarray(n_steps))
-        new = advance(self.state, *self.data, *numbers)
+        numbers = (jnp.asarray(len(self.data[0])), jnp.asarray(n_steps))
+        new = advance(self.state, *self.data, *numbers, self.settings)
         self.state = jax.block_until_ready(new.state)
+
+
+class Default(Ours):
+    """Steps of the model that the imputer fits, with its settings: linear core, five samples."""
+
+    def __init__(self, x, observed):
+        given = np.where(observed, x, np.nan)
+        fitted = MIWAEImputer(random_state=0, max_steps=1, n_models=1).fit(given)._fitted.table
+        assert fitted.training is not None
+        self.settings = dataclasses.replace(fitted.training, max_steps=10**6, hasty=False)
+        model = fitted.models[0].autoencoder
+        self.state = initial_state(model, self.settings, jax.random.key(1), len(x))
+        # The imputer pads columns to a size that many tables share.
+        wide = ((0, 0), (0, model.generative.observation.n_features - x.shape[1]))
+        padded = (jnp.asarray(np.pad(a, wide)) for a in (x, observed))
+        self.data = (*padded, jnp.ones(len(x)))
 
 
 class Products:
     """The matrix products of a step alone, by NumPy."""
 
-    def __init__(self, n_features):
+    def __init__(self, n_features, n_inputs=None, n_samples=N_SAMPLES):
         rng = np.random.default_rng(0)
         random = functools.partial(rng.standard_normal, dtype=np.float32)
         hidden = [N_HIDDEN] * N_LAYERS
-        encoder = [n_features, *hidden, 3 * N_LATENT]
+        encoder = [n_inputs or n_features, *hidden, 3 * N_LATENT]
         decoder = [N_LATENT, *hidden, 3 * n_features]
         self.pairs = []
-        for rows, widths in ((BATCH, encoder), (N_SAMPLES * BATCH, decoder)):
+        for rows, widths in ((BATCH, encoder), (n_samples * BATCH, decoder)):
             for i, (a, b) in enumerate(zip(widths[:-1], widths[1:], strict=True)):
                 inputs, weight, cotangent = random((rows, a)), random((a, b)), random((rows, b))
                 self.pairs += [(inputs, weight), (inputs.T, cotangent)]
@@ -109,6 +126,9 @@ def measure_training(n_features):
         "numpy_products": Products(n_features),
         "miwae": Ours(x, observed, "standard"),
         "miwae_dreg": Ours(x, observed, "dreg"),
+        # Its encoder sees the values, which of them were observed, and the factors.
+        "numpy_products_of_default": Products(n_features, 2 * n_features + N_LATENT, 5),
+        "miwae_default": Default(x, observed),
         **peers(x, observed),
     }
     n_steps = {name: 100 if "torch" not in name else 30 for name in contestants}
@@ -124,6 +144,8 @@ def measure_training(n_features):
     median = {name: float(np.median(values)) for name, values in times.items()}
     ratios = {"miwae / numpy_products": median["miwae"] / median["numpy_products"]}
     ratios["miwae_dreg / numpy_products"] = median["miwae_dreg"] / median["numpy_products"]
+    own = median["miwae_default"] / median["numpy_products_of_default"]
+    ratios["miwae_default / its numpy_products"] = own
     for name in median:
         if "torch" in name:
             ratios[f"{name} / miwae"] = median[name] / median["miwae"]

@@ -72,7 +72,7 @@ def mixed_table(name):
 def without(measure):
     """Switch a measure off, before anything is fitted."""
     from miwae.inference import _sampling as sampling
-    from miwae.model.observations import LinearStart
+    from miwae.model.observations._levels import LinearStart
     from miwae.tabular import _settings as settings
 
     if measure == "start":

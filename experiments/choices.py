@@ -27,7 +27,7 @@ from miwae._compilation import enable_compilation_cache
 from miwae.evaluation import ampute
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
-from miwae.model.observations import StudentT
+from miwae.model import StudentT
 from miwae.tabular import TableSettings
 from miwae.tabular._fitting import fit_model
 from miwae.tabular._settings import training_settings

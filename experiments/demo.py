@@ -16,8 +16,8 @@ from sklearn.datasets import load_breast_cancer
 from miwae._compilation import enable_compilation_cache
 from miwae.inference._imputation import impute_single, quantiles
 from miwae.inference._sampling import SamplingSettings
+from miwae.model import StudentT
 from miwae.model._build import linear_autoencoder, linear_core
-from miwae.model.observations import StudentT
 from miwae.training import TrainingProgress, TrainingSettings, fit
 
 console = Console()

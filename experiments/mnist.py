@@ -31,10 +31,9 @@ from miwae.evaluation.peers import MissForest
 from miwae.inference._imputation import impute_multiple, impute_single
 from miwae.inference._likelihood import log_likelihood
 from miwae.inference._sampling import SamplingSettings
+from miwae.model import Bernoulli, ConvolutionalEncoder, ImageShape
 from miwae.model._build import convolutional_autoencoder
 from miwae.model._fill import OracleFill, ZeroFill
-from miwae.model.networks import ConvolutionalEncoder, ImageShape
-from miwae.model.observations import Bernoulli
 from miwae.training import TrainingSettings, fit, refit_amortizer
 from paper_data import load_digits
 from store import Store

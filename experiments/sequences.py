@@ -24,13 +24,13 @@ from miwae._compilation import enable_compilation_cache
 from miwae.inference._imputation import impute_single
 from miwae.inference._likelihood import log_likelihood
 from miwae.inference._sampling import SamplingSettings
+from miwae.model import Normal
 from miwae.model._build import (
     dense_autoencoder,
     linear_autoencoder,
     linear_core,
     recurrent_autoencoder,
 )
-from miwae.model.observations import Normal
 from miwae.training import TrainingSettings, fit
 from store import Store
 

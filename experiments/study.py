@@ -26,11 +26,11 @@ from miwae._compilation import enable_compilation_cache
 from miwae.evaluation import ampute
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
+from miwae.model import Normal, StudentT
 from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model._fill import LearnedFill
 from miwae.model._posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
 from miwae.model._priors import MixturePrior
-from miwae.model.observations import Normal, StudentT
 from miwae.tabular import TableSettings
 from miwae.tabular._fitting import fit_model
 from miwae.tabular._settings import training_settings

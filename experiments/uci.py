@@ -27,8 +27,8 @@ from miwae import MIWAEImputer, enable_compilation_cache
 from miwae.evaluation import Experiment, in_sample, peers
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
+from miwae.model import StudentT
 from miwae.model._build import dense_autoencoder
-from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings, initial_state
 from miwae.training._steps import advance
 from paper_data import load
@@ -78,7 +78,9 @@ def train_as_published(x, max_steps, seed, *, sizes=None, **changes):
     state = initial_state(autoencoder, settings, key_state, int(rows.sum()))
     data = (jnp.asarray(np.nan_to_num(x[rows]), dtype=jnp.float32), jnp.asarray(observed[rows]))
     n_rows, n_steps = jnp.asarray(np.int32(rows.sum())), jnp.asarray(np.int32(max_steps))
-    return advance(state, *data, n_rows, settings, n_steps).state.autoencoder, key_impute
+    weights = jnp.ones(len(data[0]))
+    trained = advance(state, *data, weights, n_rows, n_steps, settings)
+    return trained.state.autoencoder, key_impute
 
 
 def as_published(objective, n_samples, max_steps, x, _, seed):

@@ -14,6 +14,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from miwae.model import (
+    AbstractObservation,
+    Bernoulli,
+    Categorical,
+    Coded,
+    Count,
+    Dense,
+    Heterogeneous,
+    LowRankNormal,
+    MixedColumns,
+    Normal,
+    Ordinal,
+    Part,
+    Points,
+    Positive,
+    Stretch,
+    StudentT,
+)
 from miwae.model._amortizers import AbstractAmortizer, Amortizer
 from miwae.model._fill import AbstractFill, LearnedFill, MeanFill, OracleFill, ZeroFill
 from miwae.model._posteriors import (
@@ -27,25 +45,6 @@ from miwae.model._posteriors import (
 )
 from miwae.model._priors import AbstractPrior, FlowPrior, MixturePrior, StandardNormal, VampPrior
 from miwae.model._proposals import AbstractProposal, LinearProposal
-from miwae.model.networks import Dense
-from miwae.model.observations import (
-    AbstractObservation,
-    Bernoulli,
-    Categorical,
-    Coded,
-    Count,
-    Heterogeneous,
-    LowRankNormal,
-    MixedColumns,
-    Normal,
-    Ordinal,
-    Part,
-    Points,
-    Positive,
-    Stretch,
-    StretchedNormal,
-    StudentT,
-)
 
 __all__ = [
     "DEPENDENT_FEATURES",
@@ -91,7 +90,6 @@ OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "normal": lambda: Normal(N_FEATURES),
     "student_t": lambda: StudentT(N_FEATURES),
     "positive": lambda: Positive(N_FEATURES),
-    "stretched_normal": lambda: StretchedNormal(STRETCHES),
     "low_rank_normal": lambda: LowRankNormal(N_FEATURES, rank=2),
     "bernoulli": lambda: Bernoulli(N_FEATURES),
     "count": lambda: Count(N_FEATURES),

@@ -12,12 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from miwae.model import Dense, Normal
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._latent import Autoencoder, LatentModel
 from miwae.model._priors import StandardNormal
 from miwae.model._proposals import AbstractProposal, FullNormalProposal, MixtureProposal
-from miwae.model.networks import Dense
-from miwae.model.observations import Normal
 
 __all__ = [
     "DenseConditioning",

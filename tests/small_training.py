@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import oracle
+from miwae.model import StudentT
 from miwae.model._build import dense_autoencoder
-from miwae.model.observations import StudentT
 from miwae.training import TrainingSettings
 
 MODEL = oracle.linear_gaussian(n_features=5, n_latent=2)

@@ -4,7 +4,6 @@ The front door: what users need is imported from here, when it is first asked fo
 `import miwae` does not wait for JAX and scikit-learn.
 """
 
-# ruff: noqa: F401 - what is imported for type checkers is listed by _HOMES
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -19,7 +19,7 @@ def as_incomplete(
     because the oracle fill of the paper's experiments reads it; nothing else does. Refused with a
     `DataError`: a wrong shape or width, an infinity or a NaN in an observed cell.
 
-    Example:
+    Examples:
         >>> as_incomplete([[1.0, float("nan")]])[1]
         array([[ True, False]])
     """
@@ -77,7 +77,7 @@ def require_at_least(minimum: int, **settings: Any) -> None:
 def padded_size(n: int) -> int:
     """The next of the sizes 0, 4, 6, 8, 12, 16, 24, 32, ..., for which programs are compiled.
 
-    Example:
+    Examples:
         >>> [padded_size(n) for n in (0, 1, 5, 9, 20)]
         [0, 4, 6, 12, 24]
     """
@@ -85,3 +85,33 @@ def padded_size(n: int) -> int:
     while size < n:
         size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
     return size if n else 0
+
+
+def checked_weights(weights: object, n_rows: int) -> Float[np.ndarray, " N"] | None:
+    """Weights of rows as an array, None where there are none.
+
+    Raises:
+        DataError: not one finite number per row, one is negative, or all are zero.
+    """
+    if weights is None:
+        return None
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must have a number for each row: {error}") from error
+    if array.ndim == 0:
+        array = np.full(n_rows, float(array))
+    if array.shape != (n_rows,):
+        raise DataError(
+            f"sample_weight must have a number for each of the {n_rows} rows, not the shape "
+            f"{array.shape}"
+        )
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(wrong):
+        raise DataError(
+            f"sample_weight is {array[wrong[0]]} in row {wrong[0]}: weights must be finite and "
+            "not negative"
+        )
+    if not array.any():
+        raise DataError("sample_weight is zero in all rows: nothing can be learned")
+    return array

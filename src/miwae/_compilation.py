@@ -1,5 +1,6 @@
 """Compilation: options that make it fast, a cache on disk, and how long it takes."""
 
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -15,6 +16,10 @@ from typing import Any, TypeVar, cast
 import equinox as eqx
 import jax
 from jax.core import Tracer
+
+from miwae._atomic import write_atomically
+from miwae._program_files import keep_whole_programs, private_directory, seal_programs
+from miwae.errors import MiwaeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,8 +82,10 @@ def _remember(sort: str, program: str, seconds: float) -> None:
     _seconds[program if program in _seconds else sort] = seconds
     if _file is not None:
         _seconds.setdefault(program, FROM_DISK * seconds)
-        with contextlib.suppress(OSError):
-            _file.write_text(json.dumps(_seconds))
+        data = json.dumps(_seconds).encode()
+        with contextlib.suppress(MiwaeError):
+            write_atomically(str(_file), lambda file: file.write(data))
+        seal_programs(_file.parent)
 
 
 def compiled(function: F) -> F:
@@ -152,9 +159,13 @@ def enable_compilation_cache(directory: str | Path | None = None) -> Path:
 
     Args:
         directory: of the cache; by default `miwae` in the user's cache directory.
+
+    Raises:
+        PermissionError: the directory belongs to somebody else, or others may write to it.
     """
-    path = Path(directory) if directory is not None else cache_directory()
-    path.mkdir(parents=True, exist_ok=True)
+    path = private_directory(Path(directory) if directory is not None else cache_directory())
+    keep_whole_programs(path)
+    atexit.register(seal_programs, path)
     jax.config.update("jax_compilation_cache_dir", str(path))
     # Programs that compile in less time are not stored.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

@@ -10,11 +10,13 @@ from jaxtyping import Array, Bool, PyTree
 
 from miwae._shapes import Floats
 
+LOG_2PI = math.log(2 * math.pi)
+
 
 def logmeanexp(a: Floats, axis: int = 0) -> Floats:
     """Log of the mean of `exp(a)` along an axis, without overflow.
 
-    Example:
+    Examples:
         >>> round(float(logmeanexp(jnp.log(jnp.array([1.0, 3.0])))), 4) == round(math.log(2), 4)
         True
     """
@@ -65,7 +67,7 @@ def by_blocks(function: Callable[..., PyTree], *arrays: np.ndarray, n_rows: int 
     A compiled function is then compiled once, not for each number of rows that there can be. The
     last block is padded with rows of zeros, whose results are dropped.
 
-    Example:
+    Examples:
         >>> by_blocks(lambda a: -a, np.arange(5.0), n_rows=2)
         array([-0., -1., -2., -3., -4.])
     """

@@ -8,17 +8,16 @@ from typing import TypeAlias
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, UInt32, UInt64
+from jaxtyping import UInt32, UInt64
 
-Values: TypeAlias = Float[np.ndarray, "N D"]
-Seen: TypeAlias = Bool[np.ndarray, "N D"]
-Words: TypeAlias = UInt32[np.ndarray, "N 2"]
+from miwae._shapes import KeyWords, OneKey, Table, TableSeen
+
 State: TypeAlias = UInt64[np.ndarray, " N"]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment of splitmix64
 
 
-def row_hashes(x: Values, observed: Seen) -> Words:
+def row_hashes(x: Table, observed: TableSeen) -> KeyWords:
     """Two words that depend on the observed cells of a row and on which they are.
 
     A multiply-xorshift hash (the mixing of splitmix64) over the columns, vectorised over rows.
@@ -34,10 +33,10 @@ def row_hashes(x: Values, observed: Seen) -> Words:
     return _cut(state)
 
 
-def occurrences(hashes: Words) -> UInt32[np.ndarray, " N"]:
+def occurrences(hashes: KeyWords) -> UInt32[np.ndarray, " N"]:
     """For each row, how many rows before it are the same.
 
-    Example:
+    Examples:
         >>> occurrences(np.array([[1, 1], [2, 2], [1, 1]], dtype=np.uint32))
         array([0, 0, 1], dtype=uint32)
     """
@@ -57,8 +56,8 @@ def _mixed(state: State) -> State:
 
 
 def row_keys(
-    key: Key[Array, ""], x: Values, observed: Seen, *, tell_duplicates_apart: bool = False
-) -> Words:
+    key: OneKey, x: Table, observed: TableSeen, *, tell_duplicates_apart: bool = False
+) -> KeyWords:
     """The words of a threefry key for each row, folded from its observed cells.
 
     Words, not keys: what JAX does with an array of keys is compiled for each number of rows. The
@@ -74,14 +73,14 @@ def row_keys(
     return _cut(state)
 
 
-def numbers_of(words: Words, salt: UInt64[np.ndarray, " N"]) -> State:
+def numbers_of(words: KeyWords, salt: UInt64[np.ndarray, " N"]) -> State:
     """A random number for each row and a number of its own."""
     return _mixed(_joined(words) + (salt + np.uint64(1)) * GOLDEN)
 
 
-def _cut(state: State) -> Words:
+def _cut(state: State) -> KeyWords:
     return np.stack([state >> np.uint64(32), state & np.uint64(0xFFFFFFFF)], 1).astype(np.uint32)
 
 
-def _joined(words: Words) -> State:
+def _joined(words: KeyWords) -> State:
     return (words[:, 0].astype(np.uint64) << np.uint64(32)) | words[:, 1].astype(np.uint64)

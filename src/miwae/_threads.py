@@ -1,6 +1,7 @@
 """Tasks on a second core. At the sizes of tables, XLA alone uses only one."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -9,12 +10,34 @@ from typing import Any, TypeVar
 import jax
 from threadpoolctl import ThreadpoolController
 
-from miwae.errors import SettingsError
+from miwae.errors import MiwaeError, SettingsError
 
 # Tasks at a time. A constant, so that the memory needed does not depend on the machine.
 WORKERS = 2
 
 T = TypeVar("T")
+
+
+# The process in which the first model computed.
+_home: int | None = None
+
+
+def require_own_process() -> None:
+    """Refuse to compute in a fork of a process in which JAX runs: it would wait for ever.
+
+    The threads of JAX do not exist in a fork, but it waits for them.
+
+    Raises:
+        MiwaeError: says how else to start processes.
+    """
+    global _home
+    _home = _home or os.getpid()
+    if os.getpid() != _home:
+        raise MiwaeError(
+            "this process was forked from one in which JAX had started, and would wait for ever: "
+            "start processes by multiprocessing.get_context('spawn') or joblib's 'loky', or use "
+            "threads"
+        )
 
 
 @contextlib.contextmanager

@@ -16,17 +16,18 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from miwae import frames
-from miwae._arrays import require_at_least
+from miwae._arrays import checked_weights, require_at_least
 from miwae._callers import warn_caller
+from miwae._checked import checked
 from miwae._deadlines import Deadline
 from miwae._progress import progressor
 from miwae._threads import on_device
-from miwae.columns import Cells, Schema, infer_schema, is_missing
+from miwae.columns import Cells, Schema, infer_schema, is_missing, value_text
 from miwae.errors import DataError, FileFormatError, SettingsError
 from miwae.events import Event
-from miwae.inference import RowReport
 from miwae.pooling import MultiplyImputed
-from miwae.tabular import EncodedTable, FittedTable, TableSettings
+from miwae.report import Report, report_on, require_jinja
+from miwae.tabular import EncodedTable, FittedTable, Quality, TableSettings
 from miwae.training import TrainingRecord
 
 __all__ = ["MIWAEImputer"]
@@ -73,6 +74,12 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         column_kinds: kinds that you know better than their inference, by column:
             {"zip": "categorical", "size": "ordinal:S<M<L", "name": "identifier"}.
         bounds: (lower, upper) by column, None for no limit: {"share": (0, 1)}.
+        roles: what columns are for, by column: "ignore" (not part of the model, and returned as it
+            is), "predictor" (used, but not imputed), "target" (imputed, but not used to impute
+            others): {"id": "ignore", "year": "predictor", "y": "target"}.
+        not_applicable: where missing cells of a column do not apply and are not imputed, by
+            column: {"garage_year": "garage == 0"}; comparisons by ==, !=, <, <=, >, >=, joined by
+            "and".
         missing_values: a value, or several, that mean "missing" besides NaN, None and null.
         keep_empty_features: keep columns without any observed cell, filled with 0 if they hold
             numbers; by default they are dropped, as in scikit-learn.
@@ -92,11 +99,13 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes:
         schema_: what each column was taken for, and why: `print(imputer.schema_)`.
         history_: the bound and the score of held-out cells during training, one record each.
+        quality_: how well each column is predicted, on observed cells that training did not see,
+            beside the mean or mode: `print(imputer.quality_)`; `quality_["age"].verdict`.
         events_: every automatic decision, as `Event(about, column, count, text)`.
         n_features_in_: number of columns.
         feature_names_in_: their names, if all are text.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> x = np.random.default_rng(0).normal(size=(40, 1)) @ np.ones((1, 3))
         >>> x[0, 0] = np.nan
@@ -116,6 +125,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     early_stopping: bool = True
     column_kinds: Mapping[Any, str] | None = None
     bounds: Mapping[Any, Any] | None = None
+    roles: Mapping[Any, str] | None = None
+    not_applicable: Mapping[Any, str] | None = None
     missing_values: Any = np.nan
     keep_empty_features: bool = False
     add_indicator: bool = False
@@ -126,15 +137,18 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MIWAEImputer":
         """Learn from an incomplete table what its columns are and how they depend on each other.
 
-        A fit that fails or is interrupted leaves the imputer as it was. `y` is ignored.
+        A fit that fails or is interrupted leaves the imputer as it was. `y` is ignored. The bound
+        of each row is multiplied by its `sample_weight`, as of a survey.
         """
         with self._working() as work:
             settings, named, table = self._understood(X)
+            work["weights"] = checked_weights(sample_weight, table.n_rows)
             fitted = FittedTable.fit(table, settings, marks=self._marks(), **work)
         self._fitted = _Fitted(fitted, named, [])
+        self._warn_of_dropped(X)
         _warn_of_time(fitted.events)
         return self
 
@@ -231,16 +245,52 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The mean of `score_samples`: larger is better."""
         return float(np.mean(self.score_samples(X)))
 
-    def diagnostics(self, X: Any) -> RowReport:
-        """How the sampling of each row goes, as four arrays.
+    def probabilities(self, X: Any) -> dict[str, Any]:
+        """For each column of categories with missing cells, the probability of each level.
+
+        Tables of the same kind as `X`, with its index and a column for each level; NaN in rows
+        whose cell is observed.
+        """
+        _, frame, table, found = self._computed(X, FittedTable.probabilities)
+        result = {}
+        for position, (rows, levels, values) in found.items():
+            p = np.full((table.n_rows, len(levels)), np.nan)
+            p[rows] = values
+            own = {value_text(level): p[:, v] for v, level in enumerate(levels)}
+            result[table.schema.names[position]] = frames.of_columns(frame, own)
+        return result
+
+    def diagnostics(self, X: Any) -> Any:
+        """How the sampling of each row goes: a table like `X` with its index, and four columns.
 
         `n_samples` (0 for rows with nothing to impute), `effective_sample_size`, `pareto_k` (above
         0.7: do not trust this row) and `smoothed` (the weights were unreliable with all the latent
-        samples that the row may have, and were smoothed).
+        samples that the row may have, and were smoothed). For numpy's arrays, a tuple of four
+        arrays with these names.
         """
-        now, _, _, imputed = self._computed(X, FittedTable.means)
+        now, frame, _, imputed = self._computed(X, FittedTable.means)
         now._remember(imputed.events)
-        return imputed.report
+        report = imputed.report
+        if isinstance(frame, np.ndarray):
+            return report
+        return frames.of_columns(frame, report._asdict())
+
+    def report(self, X: Any, title: str = "table") -> Report:
+        """A page about the table and its imputation: missing cells, columns, quality, the model.
+
+        It shows itself in a notebook; `report.save("report.html")` writes one file that opens
+        offline, and `report.data` has the same as plain data.
+
+        Args:
+            X: a table with the columns that were fitted.
+            title: the heading of the page.
+        """
+        require_jinja()
+        now, frame, _, imputed = self._computed(X, FittedTable.means)
+        now._remember(imputed.events)
+        columns = frames.columns(frame, now._marks())
+        command = f"{self!r}.fit(table).report(table)"
+        return report_on(now._table, columns, imputed=imputed, title=title, command=command)
 
     def save(self, path: str | Path) -> None:
         """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
@@ -261,9 +311,10 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         own = {name: getattr(table.settings, name) for name in SHARED}
         own |= {"missing_values": list(table.marks) or np.nan, "random_state": table.settings.seed}
         try:
-            imputer = cls(**extra.get("parameters", own))
+            imputer = checked(cls, **extra.get("parameters", own))
             imputer.set_output(transform=_OUTPUTS[extra.get("output")])
-        except (TypeError, KeyError) as error:
+            TableSettings(**{name: getattr(imputer, name) for name in SHARED})
+        except (TypeError, KeyError, SettingsError, FileFormatError) as error:
             raise FileFormatError(f"{path} is damaged: {error}") from error
         imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
@@ -275,6 +326,10 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @property
     def history_(self) -> tuple[TrainingRecord, ...]:
         return self._fitted.table.history
+
+    @property
+    def quality_(self) -> Quality:
+        return self._fitted.table.quality
 
     @property
     def events_(self) -> list[Event]:
@@ -318,7 +373,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         frame, names = frames.as_frame(X), BaseEstimator()
         validate_data(names, frame, reset=True, skip_check_array=True)
         columns = frames.columns(frame, self._marks())
-        schema = infer_schema(columns, column_kinds=self.column_kinds, bounds=self.bounds)
+        asked = ("column_kinds", "bounds", "roles", "not_applicable")
+        schema = infer_schema(columns, **{name: getattr(self, name) for name in asked})
         table = EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
         return settings, hasattr(names, "feature_names_in_"), table
 
@@ -332,7 +388,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = now._table.encoded(columns, zeros_if_empty=now.keep_empty_features)
         for event in table.events:
             kept_empty = event.about == "empty" and now.keep_empty_features
-            if event.about in ("value", "not filled") or kept_empty:
+            if event.about in ("value", "drift", "not filled") or kept_empty:
                 warn_caller(event.text)
         return now, frame, table
 
@@ -393,6 +449,14 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Positions of the columns that come out."""
         dropped = () if self.keep_empty_features else self.schema_.empty
         return [i for i in range(self.n_features_in_) if i not in dropped]
+
+    def _warn_of_dropped(self, X: Any) -> None:
+        """Say which columns of a frame are dropped; those who pass arrays know scikit-learn."""
+        dropped = set(range(self.n_features_in_)) - set(self._kept())
+        if dropped and not isinstance(frames.as_frame(X), np.ndarray):
+            shown = ", ".join(repr(self.schema_.names[i]) for i in sorted(dropped))
+            remedy = "keep_empty_features=True keeps them"
+            warn_caller(f"columns without any observed cell are dropped: {shown}; {remedy}")
 
     def _flagged(self) -> tuple[int, ...]:
         return self._fitted.table.incomplete if self.add_indicator else ()

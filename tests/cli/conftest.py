@@ -1,8 +1,13 @@
+import signal
 from pathlib import Path
 
 import pytest
 
 import miwae
+
+# A run that was started with `&` ignores Ctrl-C, and so would the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

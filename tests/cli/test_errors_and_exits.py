@@ -4,11 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import NamedTuple
 
 import pytest
 
 from cli.runs import CONSTANT, PEOPLE, Run, assert_fails, curved_table, miwae, written
+from miwae._threads import side_by_side
+from miwae.cli import _app
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,8 @@ def test_a_reader_that_has_gone_is_no_traceback(tmp_path, command):
     assert process.stdout is not None
     process.stdout.close()
     _, stderr = process.communicate(timeout=300)
-    assert process.returncode == 1
+    assert process.returncode == -signal.SIGPIPE  # as other tools end
+    assert stderr.decode().count("\n") <= 5  # what is reported before the result
     assert "Traceback" not in stderr.decode()
     assert "Exception ignored" not in stderr.decode()
 
@@ -162,6 +166,97 @@ def test_an_interrupt_in_training_leaves_nothing_behind(interrupted):
     assert "imputing" not in interrupted.run.stderr
 
 
-def test_an_interrupt_exits_with_1_and_a_message(interrupted):
-    assert interrupted.run.code == 1
-    assert interrupted.run.stderr.endswith("miwae: interrupted; no output was written\n")
+def test_an_interrupt_exits_with_130_and_a_message(interrupted):
+    assert interrupted.run.code == 130
+    assert interrupted.run.stderr.endswith("miwae: interrupted; no half-written file is left\n")
+
+
+# A process that is interrupted while it writes, in a callback of the garbage collection, whose
+# exceptions Python drops.
+IN_THE_MIDDLE = """
+import gc, sys, time
+from miwae._atomic import write_atomically
+from miwae.cli._signals import end_on_signals
+
+end_on_signals()
+
+def collected(*_):
+    sys.stdout.write("now\\n")
+    sys.stdout.flush()
+    time.sleep(60)
+
+def write(file):
+    file.write(b"half")
+    file.flush()
+    gc.callbacks.append(collected)
+    gc.collect()
+
+write_atomically(sys.argv[1], write)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGINT, 130, b"miwae: interrupted; no half-written file is left\n"),
+        (signal.SIGTERM, 143, b""),
+    ],
+)
+def test_a_signal_ends_at_once_and_leaves_no_temporary_file(tmp_path, number, code, said):
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_THE_MIDDLE, str(tmp_path / "out.csv")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"now\n"
+    assert len(os.listdir(tmp_path)) == 1
+    started = time.monotonic()
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - started < 2
+    assert (process.returncode, stderr) == (code, said)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("Unable to allocate 179. GiB"), RuntimeError("RESOURCE_EXHAUSTED: Out")]
+)
+def test_running_out_of_memory_is_one_sentence(monkeypatch, capsys, error):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(_app, "end_on_signals", lambda: None)
+    monkeypatch.setattr(_app, "app", lambda **_: side_by_side([lambda _: fail()]))
+    with pytest.raises(SystemExit) as stopped:
+        _app.main()
+    assert stopped.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("miwae: out of memory while ")
+    assert "fewer rows" in said
+    assert said.count("\n") == 1
+
+
+def test_out_of_memory_says_what_was_being_done(monkeypatch, capsys, tmp_path):
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(_app, "end_on_signals", lambda: None)
+    monkeypatch.setattr("miwae.documents._files.check_names", fail, raising=False)
+    monkeypatch.setattr("numpy.frombuffer", fail)
+    monkeypatch.setattr(
+        sys, "argv", ["miwae", "inspect", str(written(tmp_path / "a.csv", PEOPLE))]
+    )
+    with pytest.raises(SystemExit):
+        _app.main()
+    assert "out of memory while reading or writing the table" in capsys.readouterr().err
+
+
+def test_control_characters_are_made_visible(tmp_path):
+    table = written(tmp_path / "t.csv", b"a\x1b[2Jb,c\n1,red\x1b[31m\n,blue\n3,red\x1b[31m\n")
+    shown = miwae("inspect", table)
+    assert b"\x1b" not in shown.stdout
+    assert rb"a\x1b[2Jb" in shown.stdout
+    failed = miwae("impute", table, "--kind", "c=count")
+    assert "\x1b" not in failed.stderr
+    assert r"red\x1b[31m" in failed.stderr

@@ -127,7 +127,8 @@ def test_the_summary_goes_to_stdout_as_json(completed, fitted):
     data = json.loads(completed.run.stdout)
     assert completed.run.stderr == ""
     assert set(data) == {
-        *("file", "taken_as_missing", "comment_lines", "rows", "columns", "missing_cells"),
+        *("file", "taken_as_missing", "comment_lines", "sheets", "rows", "columns"),
+        "missing_cells",
         *(
             "patterns",
             "n_patterns",
@@ -136,6 +137,7 @@ def test_the_summary_goes_to_stdout_as_json(completed, fitted):
             "left_missing",
             "imputations",
             "events",
+            "quality",
         ),
         *("seconds", "output"),
     }
@@ -216,7 +218,7 @@ def test_copies_are_stacked_as_in_mice(copies):
 
 
 def test_the_summary_of_copies_goes_to_stderr(copies):
-    assert "3 imputations of 9 cells; 1 cells of 'person' stay missing" in copies.stderr
+    assert "3 imputations of 9 cells; 1 cell of 'person' stays missing" in copies.stderr
 
 
 def test_what_was_taken_as_missing_is_reported_with_a_model_too(copies):
@@ -227,19 +229,102 @@ def test_events_of_the_fit_are_not_repeated_with_a_model(copies):
     assert "cells are observed: the model stays linear" not in copies.stderr
 
 
+STRANGE = b"\n".join([*mixed_table().splitlines()[:9], b"odd,100.00,0.999,S,"]) + b"\n"
+
+
 def test_scores_are_one_line_for_each_row(fitted):
-    strange = mixed_table().splitlines()[:9]
-    strange.append(b"odd,100.00,0.999,S,")
     arguments = ("--model", fitted.model, "--na", "miss", "--json")
-    run = succeeded(miwae("score", "-", *arguments, stdin=b"\n".join(strange) + b"\n"))
-    header, *lines = run.stdout.decode().splitlines()
-    scores = [float(line) for line in lines]
-    assert header == "log_density"
-    assert len(scores) == 9
+    run = succeeded(miwae("score", "-", *arguments, stdin=STRANGE))
+    header, *lines = cells(run.stdout)
+    scores = [float(score) for _, score in lines]
+    assert header == ["line", "log_density"]
+    assert [line for line, _ in lines] == [str(number) for number in range(2, 11)]
     assert min(scores) == scores[-1]
     data = json.loads(run.stderr)
     assert data["rows"] == 9
     assert data["mean_log_density"] == pytest.approx(np.mean(scores), abs=1e-6)
+
+
+def test_the_oddest_rows_come_first_with_the_column_that_names_them(fitted):
+    arguments = ("--model", fitted.model, "--na", "miss", "--top", 3, "--id", "person")
+    run = succeeded(miwae("score", "-", *arguments, stdin=STRANGE))
+    header, *lines = cells(run.stdout)
+    assert header == ["line", "person", "log_density"]
+    assert lines[0][:2] == ["10", "odd"]
+    scores = [float(score) for *_, score in lines]
+    assert len(scores) == 3
+    assert scores == sorted(scores)
+    wrong = miwae("score", "-", "--model", fitted.model, "--id", "name", stdin=STRANGE)
+    assert_fails(wrong, 2, "--id name", "the columns are person, height")
+
+
+@pytest.fixture(scope="module")
+def side_files(fitted, tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("beside")
+    files = ("--probabilities", place / "levels.csv", "--diagnostics", place / "rows.csv")
+    arguments = ("--model", fitted.model, "--na", "miss", "-o", place / "out.csv", "-q")
+    columns = ("--interval", 0.9, "--flag")
+    succeeded(miwae("impute", fitted.table, *arguments, *files, *columns))
+    return place
+
+
+def test_intervals_and_flags_are_columns_beside_the_others(side_files, completed):
+    lines = [line.split(",") for line in (side_files / "out.csv").read_text().splitlines()]
+    assert [line[:5] for line in lines] == cells(completed.content)
+    header = lines[0][5:]
+    kinds = {"height": ("imputed", "lower", "upper"), "share": ("imputed", "lower", "upper")}
+    kinds["grade"] = ("imputed", "lower", "upper")  # its levels have an order
+    assert header == [f"{name}.{word}" for name, words in kinds.items() for word in words]
+    for number, line in enumerate(lines[1:]):
+        row = dict(zip(lines[0], line, strict=True))
+        for name, rows in FILLABLE.items():
+            flag, lower, upper = (row[f"{name}.{word}"] for word in kinds[name])
+            assert flag == ("true" if number in rows else "false")
+            assert bool(lower) == bool(upper) == (number in rows)
+            if number in rows and name != "grade":
+                assert float(lower) <= float(row[name]) <= float(upper)
+
+
+def test_probabilities_have_a_line_for_each_level_of_each_imputed_cell(side_files):
+    header, *lines = cells((side_files / "levels.csv").read_bytes())
+    assert header == ["line", "column", "level", "probability"]
+    expected = [
+        [str(row + 2), "grade", level] for row in FILLABLE["grade"] for level in ("S", "M", "L")
+    ]
+    assert [line[:3] for line in lines] == expected
+    shares = np.array([float(line[3]) for line in lines]).reshape(-1, 3)
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=2e-4)
+    completed = cells((side_files / "out.csv").read_bytes())
+    for row, own in zip(FILLABLE["grade"], shares, strict=True):
+        # The median of an ordinal column: half of the probability is at or below it.
+        at = "SML".index(completed[row + 1][3])
+        assert own[: at + 1].sum() > 0.499
+        assert own[at:].sum() > 0.499
+
+
+def test_diagnostics_have_a_line_for_each_incomplete_row(side_files):
+    header, *lines = cells((side_files / "rows.csv").read_bytes())
+    assert header == ["line", "n_samples", "effective_sample_size", "pareto_k", "smoothed"]
+    incomplete = sorted({row for rows in FILLABLE.values() for row in rows})
+    assert [int(line[0]) for line in lines] == [row + 2 for row in incomplete]
+    assert all(int(line[1]) >= float(line[2]) > 0 for line in lines)
+    assert {line[4] for line in lines} <= {"true", "false"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("-o", "out.csv", "--diagnostics", "out.csv"), "a file of its own"),
+        (("--probabilities", "-"), "a file of its own"),
+        (("--probabilities", "p.csv", "-m", 3), "leave out -m 3"),
+        (("--flag", "-m", 3), "--flag is about a single completed table"),
+        (("--interval", 90), "--interval 90 must lie between 0 and 1"),
+        (("--probabilities", "p.json"), "not written"),
+    ],
+)
+def test_files_that_could_not_be_written_are_refused_before_the_work(arguments, word):
+    run = miwae("impute", "-", *arguments, stdin=mixed_table())
+    assert_fails(run, 2 if "not written" not in word else 1, word)
 
 
 def test_dates_that_could_be_read_in_two_ways_are_reported_as_read_as_learned(tmp_path):

@@ -78,7 +78,7 @@ def test_brackets_and_colons_in_names_are_printed_as_they_are(tmp_path):
     content = b"weight [kg],:smile:\n1.5,a\n2.5,b\n[x],b\n"
     table = written(tmp_path / "t[raw].csv", content)
     run = succeeded(miwae("inspect", table, "--na", "[x]"))
-    expected = ("t[raw].csv", '"[x]" 1 times', "weight [kg]", ":smile:")
+    expected = ("t[raw].csv", '"[x]" 1 time', "weight [kg]", ":smile:")
     assert [text for text in expected if text not in run.stdout.decode()] == []
 
 

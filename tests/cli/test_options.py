@@ -10,14 +10,17 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 import miwae as miwae_package
 from cli.runs import CONSTANT, INSPECTED, assert_fails, inspected, miwae, succeeded, written
 from miwae import MIWAEImputer, __version__
 from miwae.cli import main
+from miwae.cli._app import app
 from miwae.cli._options import table_seed
 
-COMMANDS = ("impute", "fit", "score", "inspect", "benchmark", "demo")
+COMMANDS = ("impute", "fit", "score", "inspect", "report", "benchmark", "demo")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
@@ -26,7 +29,16 @@ def test_help_names_commands_and_options(command):
     assert "Usage:" in run.stdout.decode()
     expected = {
         "": COMMANDS,
-        "impute": ("--output", "--model", "--kind", "--bounds", "--only-na", "--max-time"),
+        "impute": (
+            "--output",
+            "--model",
+            "--kind",
+            "--bounds",
+            "--only-na",
+            "--max-time",
+            "--report",
+        ),
+        "report": ("--output", "--model", "--kind"),
         "fit": ("--output", "--seed", "--n-models"),
         "score": ("--model", "--encoding"),
         "inspect": ("--no-header", "--delimiter", "--json"),
@@ -35,6 +47,20 @@ def test_help_names_commands_and_options(command):
     }[command]
     assert [word for word in expected if word not in run.stdout.decode()] == []
     assert run.stderr == ""
+    assert "Usage: miwae" in run.stdout.decode()
+    if command:
+        assert f"Example: miwae {command} " in run.stdout.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_have_long_names_and_flags_no_type(command):
+    options = [
+        p for p in get_command(app).commands[command].params if p.param_type_name == "option"
+    ]
+    assert options
+    assert [p.name for p in options if not any(o.startswith("--") for o in p.opts)] == []
+    shown = CliRunner().invoke(app, [command, "--help"]).output.partition("Options:")[2]
+    assert " <" not in shown
 
 
 def test_version():
@@ -206,3 +232,45 @@ def test_processes_run_the_package_under_test(tmp_path):
         cwd=tmp_path,
     )
     assert Path(done.stdout.decode().strip()) == Path(miwae_package.__file__).resolve()
+
+
+HOUSES = b"""\
+garage,garage_year,size,kind
+0,,100,a
+1,1990,120,b
+1,,130,b
+2,1980,,b
+2,1981,150,
+0,,95,a
+1,1992,121,b
+"""
+
+
+def test_roles_and_cells_that_do_not_apply(tmp_path):
+    (tmp_path / "in.csv").write_bytes(HOUSES)
+    options = ["--only", "garage_year", "--ignore", "kind", "--json", "-o", "out.csv"]
+    condition = ["--not-applicable", "garage_year: garage == 0"]
+    run = succeeded(miwae("impute", "in.csv", *options, *condition, cwd=tmp_path))
+    data = json.loads(run.stdout)
+    assert data["filled_cells"] == 1
+    assert data["left_missing"] == {"garage_year": 2, "size": 1, "kind": 1}
+    assert {e["column"]: e["count"] for e in data["events"] if e["about"] == "role"} == {
+        "size": 1,
+        "kind": 1,
+    }
+    lines = (tmp_path / "out.csv").read_bytes().splitlines()
+    assert [line.split(b",")[1] == b"" for line in lines[1:]] == [True, *[False] * 4, True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--ignore", "knd"], "--ignore 'knd': there is no such column; did you mean 'kind'?"),
+        (["--only", "size", "--predictor", "size"], "'size' can have one of"),
+        (["--not-applicable", "size"], "must be COLUMN: CONDITION"),
+        (["--not-applicable", "size: garge == 0"], "did you mean 'garage'"),
+    ],
+)
+def test_wrong_roles_are_refused(tmp_path, options, words):
+    (tmp_path / "in.csv").write_bytes(HOUSES)
+    assert_fails(miwae("inspect", tmp_path / "in.csv", *options), 2, words)

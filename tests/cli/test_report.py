@@ -10,6 +10,7 @@ from miwae.cli._report import Report, Reporter, imputed, nothing_missing, scored
 from miwae.cli._source import inspected, opened
 from miwae.columns import Cells
 from miwae.events import Event
+from miwae.tabular import Quality
 
 KIND = Event("kind", "a", 1, "column 'a' is constant: all cells are equal")
 STAYS = Event("not filled", "b", 2, "column 'b': 2 cells stay missing")
@@ -57,8 +58,8 @@ def test_quiet_prints_nothing_but_the_json_that_was_asked_for(capsys, table):
 
 def test_a_report_of_imputation_counts_what_was_filled_and_what_was_not(table):
     cells = {0: Cells(np.array([1, 2]), np.array([1.0, 1.0]))}
-    report = imputed(table, cells, (KIND,), 3)
-    assert report.parts == ["3 imputations of 2 cells", "1 cells of 'b' stay missing"]
+    report = imputed(table, cells, (KIND,), 3, Quality())
+    assert report.parts == ["3 imputations of 2 cells", "1 cell of 'b' stays missing"]
     expected = {"filled_cells": 2, "left_missing": {"b": 1}, "imputations": 3, "comment_lines": 1}
     assert {key: report.data[key] for key in expected} == expected
     assert report.data["taken_as_missing"] == {"NA": 1, "?": 1, "": 1}
@@ -67,7 +68,7 @@ def test_a_report_of_imputation_counts_what_was_filled_and_what_was_not(table):
 
 def test_scores_are_summarised_by_their_mean():
     report = scored(np.array([-1.0, -2.0, -6.0]), ())
-    assert report == (
+    assert report[:3] == (
         {"rows": 3, "mean_log_density": -3.0},
         ["3 rows, mean log-density -3.0000"],
         (),

@@ -14,6 +14,7 @@ import pandas as pd
 from miwae.columns import Column, ColumnSchema, infer_schema
 from miwae.columns.kinds import (
     AbstractKind,
+    Clock,
     Coded,
     Constant,
     Count,
@@ -117,6 +118,8 @@ class Case(NamedTuple):
 
 
 _CLOCKS = [datetime.time(8, 15), None, datetime.time(23, 59), datetime.time(0, 30)]
+# With a midnight that is written as 2400.
+_DEPARTURES = [*(100 * h + (7 * h) % 60 for h in range(24)), 2400]
 _SKEWED = [*np.exp(_RNG.normal(size=40)), NAN]
 _TAILED = [*_RNG.standard_cauchy(60), NAN]
 
@@ -134,6 +137,8 @@ KINDS: dict[str, Case] = {
     "ratings": Case(Points, "integer", [*repeated([1, 2, 5]), NAN]),
     "half_stars": Case(Points, "positive", [*repeated([0.5, 1.5, 2.0]), NAN]),
     "two_numbers": Case(Points, "continuous", [*repeated([-0.7, 1.4]), NAN]),
+    "departures": Case(Clock, "clock", [*_DEPARTURES, NAN]),
+    "two_times": Case(Clock, "clock", [830, 1715, NAN, 0], specified="clock"),
     "visits": Case(Count, "count", [0, 0, 1, 0, None, 7, 2], "Int64"),
     "few_visits": Case(Count, "count", [5, 8, NAN, 9], specified="count", bounds=(None, 10)),
     "flags": Case(Coded, "binary", [True, None, False], "boolean"),

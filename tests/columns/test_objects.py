@@ -4,6 +4,7 @@ import datetime
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from columns.cases import NAN
@@ -123,3 +124,15 @@ def test_values_that_do_not_fit_are_refused():
         filled([None, [1]], 1.0)
     with pytest.raises(DataError, match="column 'a' cannot store inf"):
         filled([None, 1], np.inf)
+
+
+def test_the_last_day_of_all_is_not_rounded_to_the_next():
+    days = np.array([datetime.date(2020, 1, 1), datetime.date(9999, 12, 31), None], dtype=object)
+    filled = filled_objects(days, Cells(np.array([2]), np.array([3e11])), "a")
+    assert filled[2] == datetime.date.max
+
+
+def test_instants_of_pandas_beyond_the_year_9999_are_read():
+    late = pd.Timestamp(np.datetime64("20000-01-01", "s"))
+    column = read_objects(np.array([late, None], dtype=object), "a", (), "object")
+    assert column.values[0] == np.datetime64("20000-01-01", "s").astype(float)

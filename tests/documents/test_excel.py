@@ -14,7 +14,7 @@ from miwae.columns import Cells
 from miwae.documents import open_document, write
 from miwae.documents._excel import open_excel
 from miwae.documents._opening import open_text
-from miwae.errors import DataError
+from miwae.errors import DataError, SettingsError
 
 
 def workbook(change=lambda book: None):
@@ -186,7 +186,7 @@ def test_a_table_that_starts_elsewhere():
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"), [([], "first sheet is empty"), ([["a", "b", "a"]], "'a'")]
+    ("rows", "message"), [([], "sheet .Sheet. is empty"), ([["a", "b", "a"]], "'a'")]
 )
 def test_sheets_that_are_no_tables(rows, message):
     book = openpyxl.Workbook()
@@ -256,3 +256,52 @@ def test_a_column_of_several_types_is_no_parquet(tmp_path):
         book.worksheets[0].append(row)
     with pytest.raises(DataError, match="column 'a' holds cells of several types"):
         write(open_excel(saved(book)).read(), str(tmp_path / "t.parquet"))
+
+
+def test_rows_are_counted_as_excel_counts_them():
+    def moved(book):
+        book.worksheets[0].insert_rows(1, 3)
+
+    document = open_excel(workbook(moved))
+    assert document.row_word == "row"
+    assert document.row_numbers().tolist() == [5, 6, 7]
+    assert document.read().columns[0].place(2) == "row 7"
+
+
+def with_a_note(book):
+    book.create_sheet("read me", 0).append(["Measured by hand in May."])
+    book.worksheets[0].append(["Weights are in g."])
+
+
+def test_a_sheet_is_chosen_by_name_or_number():
+    content = workbook(with_a_note)
+    for sheet in ("Sheet", "2"):
+        document = open_excel(content, sheet=sheet)
+        assert document.names[:2] == ("a", "b")
+        assert (document.sheets, document.remark) == (("read me", "Sheet", "other"), "")
+    with pytest.raises(SettingsError, match="'5' is not in the workbook; its sheets are read me"):
+        open_excel(content, sheet="5")
+
+
+def test_cells_of_the_chosen_sheet_are_filled():
+    reading = open_excel(workbook(with_a_note), sheet="Sheet").read()
+    content = reading.patched({0: Cells(np.array([1]), np.array([2.0]))})
+    book = openpyxl.load_workbook(io.BytesIO(content))
+    assert book["Sheet"]["A3"].value == 2
+    assert book["read me"]["A1"].value == "Measured by hand in May."
+
+
+def test_a_note_before_the_table_is_pointed_out():
+    document = open_excel(workbook(with_a_note))
+    assert document.sheet == "read me"
+    assert document.remark.endswith("and 'Sheet' like a table: --sheet Sheet")
+    assert open_excel(workbook()).remark == ""
+    empty = workbook(lambda book: book.create_sheet("cover", 0))
+    with pytest.raises(DataError, match="'cover' is empty; the first sheet .* --sheet Sheet"):
+        open_excel(empty)
+
+
+def test_other_files_have_no_sheets(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(SettingsError, match="sheet is for Excel"):
+        open_document(str(tmp_path / "t.csv"), sheet="1")

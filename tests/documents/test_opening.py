@@ -12,7 +12,7 @@ from documents.texts import filled, levels
 from miwae.columns import Cells
 from miwae.documents import DEFAULT_NA
 from miwae.documents._opening import open_text
-from miwae.documents._records import _separators, _separators_one_by_one
+from miwae.documents._records import _separators, _separators_one_by_one, spliced
 from miwae.errors import DataError
 
 # What is read is written back.
@@ -106,8 +106,9 @@ def test_a_patch_changes_the_given_cells_and_nothing_else(file, data):
         expected = [word if gone else old for old, gone in zip(table.texts(j), hole, strict=True)]
         assert again.texts(j) == expected
     # Observed fields, quotes and all: putting back the old fields gives the old file.
-    old = {position: (rows, [raw_of(table, position, row) for row in rows])}
-    assert again.patched(old, again.dialect) == text.encode()
+    old = [raw_of(table, position, row) for row in rows]
+    back = spliced(again.data, [(again.fields(position).taken(rows), old)])
+    assert again.comments + back == text.encode()
 
 
 def raw_of(table, position, row):

@@ -160,3 +160,30 @@ def test_large_files_are_read_fast():
     assert time.perf_counter() - start < 15
     assert written == data
     assert [c.storage for c in numbers].count("number") == 7
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_rows_are_counted_as_the_lines_of_an_editor(end):
+    lines = [b"# by hand", b"a,b", b"1,x", b'2,"two', b'lines"', b"inf,z"]
+    document = open_text(end.join(lines) + end)
+    assert document.row_word == "line"
+    assert document.row_numbers().tolist() == [3, 4, 6]
+    with pytest.raises(DataError, match="the value inf in line 6"):
+        document.read().columns[0].require_finite()
+
+
+def test_rows_without_a_header_are_counted_from_the_first_line():
+    assert open_text(b"1,x\n2,y\n", header=False).row_numbers().tolist() == [1, 2]
+
+
+def test_none_may_be_a_level_where_another_word_means_missing():
+    table = b"id,veneer,fence\n1,None,None\n2,brick,wood\n3,NA,wood\n4,None,\n"
+    veneer, fence = open_text(table).read().hints()
+    assert (veneer.column, fence.column) == ("veneer", "fence")
+    assert "None in 2 cells" in veneer.text
+    assert "None in 1 cell," in fence.text
+    assert veneer.option == "--only-na --na NA --na ''"
+    assert (
+        open_text(table.replace(b"NA", b"None").replace(b",\n", b",None\n")).read().hints() == ()
+    )
+    assert open_text(table.replace(b"None", b"NA")).read().hints() == ()

@@ -180,7 +180,7 @@ PANDAS = [
     time(NOON + 0.4, pd.Timestamp(NOON_INSTANT)),
     time(NOON + 0.004, pd.Timestamp("2020-01-01 13:00:00.004", tz="Europe/Paris")),
     span(2.5, pd.Timedelta(seconds=2.5)),
-    OTHER,
+    time(NOON, pd.Period("2020-01"), values=(1577836800.0, NAN, 1580515200.0, 1583020800.0)),
     number(2.6, 3, whole=True),
     number(2.5, 2.5),
     BOOLEAN,

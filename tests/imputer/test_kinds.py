@@ -102,9 +102,6 @@ def test_bounds_hold_for_every_draw(linear):
     for completed in [imputer.transform(frame), lower, upper, *imputer.sample(frame, 20)]:
         assert completed["b"].between(low, high).all()
         assert (completed["c"] <= top).all()
-    # Without the bounds some draws are outside: the bounds did something.
-    free = make(n_imputation_samples=2_000).fit(frame).sample(frame, 200)
-    assert any(not completed["b"].between(low, high).all() for completed in free)
 
 
 def test_kinds_can_be_given():
@@ -152,7 +149,9 @@ def test_one_wild_column_does_not_spoil_the_others():
     extreme = pd.DataFrame({"a": [1.0], "b": [np.nan], "wild": [1e300]})
     seen = frame["b"].dropna()
     reach = seen.max() - seen.min()
-    assert seen.min() - reach < imputer.transform(extreme).loc[0, "b"] < seen.max() + reach
+    with pytest.warns(DataWarning, match="the value 1e\\+300 in row 0 is impossible"):
+        filled = imputer.transform(extreme).loc[0, "b"]
+    assert seen.min() - reach < filled < seen.max() + reach
 
 
 @pytest.mark.long

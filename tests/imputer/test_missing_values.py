@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from imputer.tables import factor_rows, make, same_bits, with_holes
+from miwae.errors import DataWarning
 from miwae.events import Event
 
 
@@ -19,7 +20,8 @@ def test_imputations_beat_the_column_mean(linear):
 
 def test_an_empty_column_is_dropped_or_kept(linear):
     frame = linear[0].assign(nothing=np.nan)
-    dropping = make().fit(frame)
+    with pytest.warns(DataWarning, match="dropped: 'nothing'"):
+        dropping = make().fit(frame)
     dropped = dropping.transform(frame)
     assert list(dropped.columns) == list("abc")
     assert list(dropping.get_feature_names_out()) == list("abc")

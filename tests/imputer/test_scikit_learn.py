@@ -167,6 +167,7 @@ def test_indicators_tell_what_was_missing(linear):
     assert array[:, 3].tolist() == frame["a"].isna().tolist()
 
 
+@pytest.mark.filterwarnings("ignore:columns without any observed cell are dropped")
 def test_indicators_beside_labels_that_are_no_text_suit_a_pipeline(linear):
     frame = linear[0].set_axis([0, 2, 3], axis=1).rename_axis(columns="label")
     frame.insert(1, 1, np.nan)  # which is dropped

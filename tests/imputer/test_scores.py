@@ -63,8 +63,8 @@ def test_diagnostics_of_rows(linear):
     frame, imputer = linear
     report = imputer.diagnostics(frame)
     incomplete = frame.isna().any(axis=1).to_numpy()
-    assert report._fields == ("n_samples", "effective_sample_size", "pareto_k", "smoothed")
-    assert all(len(values) == len(frame) for values in report)
+    assert list(report) == ["n_samples", "effective_sample_size", "pareto_k", "smoothed"]
+    assert report.index.equals(frame.index)
     assert (report.n_samples[~incomplete] == 0).all()
     assert (report.n_samples[incomplete] > 0).all()
     assert np.isnan(report.effective_sample_size[~incomplete]).all()

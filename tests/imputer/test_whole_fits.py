@@ -79,6 +79,7 @@ def test_a_later_fit_that_is_interrupted_changes_nothing(words, interrupt, metho
     pd.testing.assert_frame_equal(imputer.transform(words[0]), completed, check_exact=True)
 
 
+@pytest.mark.filterwarnings("ignore:columns without any observed cell")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_transform_beside_a_fit_gives_the_result_of_one_of_them(words, monkeypatch, when):
     """Another thread fits the same imputer, to a table that lost a column, in mid-transform."""

@@ -8,8 +8,8 @@ import oracle
 from miwae.inference._bounds import BOUNDS, iwae_bound, miwae_bound, mvae_bound, vae_bound
 from miwae.inference._importance import effective_sample_size
 from miwae.inference._weights import draw
+from miwae.model import StudentT
 from miwae.model._build import dense_autoencoder
-from miwae.model.observations import StudentT
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 12)

@@ -10,11 +10,11 @@ from miwae.errors import SettingsError
 from miwae.inference._bounds import miwae_bound
 from miwae.inference._gradients import ESTIMATORS, bound_and_gradient
 from miwae.inference._weights import draw, log_density, log_weights
+from miwae.model import StudentT
 from miwae.model._amortizers import Amortizer
 from miwae.model._build import dense_autoencoder
 from miwae.model._posteriors import MixturePosterior, NormalPosterior
 from miwae.model._priors import VampPrior
-from miwae.model.observations import StudentT
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = (jnp.asarray(a) for a in oracle.simulate(MODEL, 6))

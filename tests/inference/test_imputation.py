@@ -11,8 +11,8 @@ from miwae.inference import _sampling
 from miwae.inference._estimands import Estimand, no_values
 from miwae.inference._imputation import expectation, impute_multiple, impute_single, quantiles
 from miwae.inference._sampling import SamplingSettings, sample_rows
+from miwae.model import Categorical, Heterogeneous, Normal, Ordinal, Part
 from miwae.model._build import dense_autoencoder
-from miwae.model.observations import Categorical, Heterogeneous, Normal, Ordinal, Part
 
 MODEL = oracle.linear_gaussian()
 X, OBSERVED = oracle.simulate(MODEL, 40)
@@ -83,12 +83,14 @@ def test_very_wide_rows_are_decoded_in_smaller_groups_with_the_same_result(monke
     assert (part.report.n_samples[~OBSERVED[:16].all(axis=1)] == 4_680).all()
 
 
-def test_the_rows_of_a_bunch_fit_into_the_memory():
+def test_rows_that_are_sampled_together_fit_into_the_memory():
     settings = SamplingSettings(n_samples=10_000)
-    for n_values in (1, 20, 200, 784, 3_072):
-        n_rows = settings.rows_at_once(n_values)
-        assert n_rows == 1 or n_rows * 4 * 10_048 * (n_values + 1) <= settings.memory
-    assert settings.rows_at_once(784) == 4
+    for n_samples in (32, 640, 10_000):
+        for n_values in (1, 20, 200, 784, 3_072):
+            n_rows = settings.rows_at_once(n_samples, n_values)
+            held = n_rows * 4 * n_samples * (n_values + 1)
+            assert n_rows == 1 or held <= settings.memory / _sampling.PARTS
+    assert settings.rows_at_once(10_000, 200) == 3
 
 
 def test_one_program_serves_any_number_of_rows_and_rounds():
@@ -103,7 +105,7 @@ def test_one_program_serves_any_number_of_rows_and_rounds():
         x, seen = X[:n_rows], OBSERVED[:n_rows]
         keys = row_keys(KEY, x, seen)
         sample_rows(WIDE, x, seen, keys, settings, Estimand(counted, 1))
-    assert set(traced) == {(64, 16, 8)}
+    assert set(traced) == {(32, 32, 8)}
     assert len(traced) <= 2  # once for the shapes, once for the program
 
 
@@ -111,7 +113,7 @@ def test_after_the_deadline_each_row_gets_one_block():
     settings = SamplingSettings(n_samples=4_800, tolerance=0.001)
     rushed = impute_single(WIDE, INCOMPLETE, key=KEY, settings=settings, deadline=0.0)
     sampled = ~OBSERVED.all(axis=1)
-    assert np.all(rushed.report.n_samples[sampled] == 64)
+    assert np.all(rushed.report.n_samples[sampled] == lanes.BLOCK)
     assert np.isfinite(rushed.x).all()
 
 
@@ -120,20 +122,21 @@ def test_rows_have_equal_shares_of_the_time(monkeypatch):
     now, blocks = [0.0], _sampling._blocks
 
     def slow(autoencoder, estimand, rows, before, count):
-        now[0] += len(rows.x) * (count - before) / 64
+        now[0] += len(rows.x) * (count - before) / lanes.BLOCK
         return blocks(autoencoder, estimand, rows, before, count)
 
     monkeypatch.setattr(_sampling, "_blocks", slow)
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    settings = SamplingSettings(n_samples=4_800, tolerance=1e-6, adapt=False, memory=10**7)
+    settings = SamplingSettings(n_samples=4_800, tolerance=1e-6, adapt=False, memory=4 * 10**5)
     n_rows = int((~OBSERVED.all(axis=1)).sum())
     limit = {"settings": settings, "deadline": 3.3 * n_rows}
     report = impute_single(WIDE, INCOMPLETE, key=KEY, **limit).report
     n_samples = report.n_samples[report.n_samples > 0]
-    assert 1 < n_rows / settings.rows_at_once(1 + INCOMPLETE.shape[1]) < n_rows
-    assert set(n_samples) <= {128, 256}
+    together = settings.rows_at_once(lanes.BLOCK, 1 + INCOMPLETE.shape[1])
+    assert 1 < together < n_rows
+    assert set(n_samples) <= {2 * lanes.BLOCK, 4 * lanes.BLOCK}
     # The last few rows may have begun a round just before the end.
-    assert now[0] <= limit["deadline"] + 2 * settings.rows_at_once(1 + INCOMPLETE.shape[1])
+    assert now[0] <= limit["deadline"] + 2 * together
 
 
 NARROW = oracle.wide_autoencoder(MODEL, shift=0.0, widen=0.3)
@@ -187,8 +190,8 @@ def test_a_row_with_unreliable_weights_goes_on_until_they_are_reliable_or_there_
     limits = SamplingSettings(n_samples=4_096, tolerance=10.0, min_ess=1.0)
     report = impute_single(NARROW, INCOMPLETE, key=KEY, settings=limits).report
     sampled = report.n_samples > 0
-    assert np.isin(report.n_samples[sampled], 64 * 2 ** np.arange(7)).all()
-    between = (report.n_samples > 64) & (report.n_samples < 2_048)
+    assert np.isin(report.n_samples[sampled], lanes.BLOCK * 2 ** np.arange(8)).all()
+    between = (report.n_samples > lanes.BLOCK) & (report.n_samples < 2_048)
     assert between.sum() > 2
     assert (report.pareto_k[between] <= 0.7).all()
     assert np.array_equal(report.smoothed, report.pareto_k > 0.7)

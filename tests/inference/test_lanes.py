@@ -19,7 +19,7 @@ WIDE = oracle.wide_autoencoder(MODEL)
 ESTIMAND = conditional_mean(WIDE.generative.observation)
 KEYS = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 20)))
 NOTHING = Found.nothing(20, WIDE.generative.prior.n_latent)
-ROWS = sampling._Rows(X, OBSERVED, np.zeros(X.shape, dtype=bool), KEYS, NOTHING)
+ROWS = sampling._Rows(X, OBSERVED, np.zeros(X.shape, dtype=bool), KEYS)
 
 
 def drawn(rows, before, count, autoencoder=WIDE, estimand=ESTIMAND):
@@ -105,6 +105,6 @@ def test_estimates_are_those_of_all_samples_of_a_row():
 
 
 def test_wide_rows_have_fewer_lanes():
-    assert lanes.lane_counts(WIDE, 4) == (16, 256)
-    assert lanes.lane_counts(WIDE, 2**14) == (8, 8)
+    assert lanes.lane_counts(WIDE, 4) == (32, 512)
+    assert lanes.lane_counts(WIDE, 2**14) == (16, 16)
     assert lanes.lane_counts(WIDE, 2**20) == (1, 1)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special, stats
 
 from cases import CODED, N_FEATURES, N_ROWS, OBSERVATIONS, POINTS, possible_rows
-from miwae.model.observations import (
+from miwae.model import (
     AbstractObservation,
     Bernoulli,
     Categorical,
@@ -21,7 +21,6 @@ from miwae.model.observations import (
     Ordinal,
     Points,
     Positive,
-    StretchedNormal,
     StudentT,
 )
 
@@ -70,7 +69,7 @@ def marginals(observation: AbstractObservation, eta: np.ndarray) -> list:
     d = observation.n_features
     block = eta.astype(np.float64).reshape(-1, d)
     match observation:
-        case Normal() | StretchedNormal():
+        case Normal():
             return [stats.norm(*p) for p in zip(block[0], 0.1 + softplus(block[1]), strict=True)]
         case StudentT():
             scale, df = 0.1 + softplus(block[1]), 2.1 + softplus(block[2])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
+from miwae.model import Bernoulli, Categorical, Normal
 from miwae.model._build import convolutional_autoencoder
 from miwae.model.networks._convolutional import (
     WIDEST,
@@ -14,7 +15,6 @@ from miwae.model.networks._convolutional import (
     ImageShape,
     pixels_to_channels,
 )
-from miwae.model.observations import Bernoulli, Categorical, Normal
 
 KEY = jax.random.key(0)
 SMALL = {"maps": (2, 3), "n_hidden": 5, "key": KEY}

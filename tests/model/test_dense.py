@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.model.networks import Dense, DenseLayer, LinearResidual
+from miwae.model import Dense
+from miwae.model.networks._dense import DenseLayer, LinearResidual
 
 KEY = jax.random.key(0)
 FUNCTIONS = {

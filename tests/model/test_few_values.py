@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cases import N_FEATURES, OBSERVATIONS
-from miwae.model.observations import Categorical, Ordinal, Points
+from miwae.model import Categorical, Ordinal, Points
 from model.marginals import log_prob, parameters
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cases import N_FEATURES, N_ROWS, possible_rows
-from miwae.model.observations import Count, Heterogeneous, Normal, Ordinal, Part
+from miwae.model import Count, Heterogeneous, Normal, Ordinal, Part
 from model.marginals import N_CODES, OBSERVED, ROUNDING, log_prob, mean_of
 
 # The same four columns (normal, count, ordinal, normal) in three orders.

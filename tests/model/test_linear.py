@@ -9,12 +9,12 @@ from sklearn.decomposition import FactorAnalysis as SklearnFactorAnalysis
 
 import oracle
 from miwae.errors import DataError, SettingsError
+from miwae.model import Normal
 from miwae.model import _linear as linear
 from miwae.model._amortizers import LinearAmortizer
 from miwae.model._build import linear_autoencoder, linear_core
 from miwae.model._fill import ZeroFill
 from miwae.model._linear import FactorAnalysis, fit_factor_analysis
-from miwae.model.observations import Normal
 
 ORACLE = oracle.linear_gaussian(n_features=5, n_latent=2, seed=1)
 X, OBSERVED = oracle.simulate(ORACLE, 300, missing=0.3, seed=2)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from cases import N_FEATURES, OBSERVATIONS
-from miwae.model.observations import Bernoulli, Categorical, Count, Ordinal, Points
+from miwae.model import Bernoulli, Categorical, Count, Ordinal, Points
 from model.marginals import marginals
 
 

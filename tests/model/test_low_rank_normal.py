@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from cases import N_FEATURES, N_ROWS, OBSERVATIONS, possible_rows
-from miwae.model.observations import Normal
+from miwae.model import Normal
 from model.marginals import (
     N_CODES,
     N_DRAWS,

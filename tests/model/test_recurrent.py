@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
+from miwae.model import Normal, RecurrentDecoder, RecurrentEncoder, StudentT
 from miwae.model._build import recurrent_autoencoder
-from miwae.model.networks import GRU, RecurrentDecoder, RecurrentEncoder
-from miwae.model.observations import Normal, StudentT
+from miwae.model.networks._recurrent import GRU
 
 KEY = jax.random.key(0)
 

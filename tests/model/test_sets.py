@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
-from miwae.model.networks import AttentionEncoder, Dense, SetEncoder
+from miwae.model import AttentionEncoder, Dense, SetEncoder
 
 KEY = jax.random.key(0)
 ENCODERS = {"sum": SetEncoder, "attention": AttentionEncoder}

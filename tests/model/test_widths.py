@@ -9,6 +9,7 @@ import pytest
 from miwae.errors import DataError, SettingsError
 from miwae.inference._imputation import impute_single
 from miwae.inference._weights import draw
+from miwae.model import Normal
 from miwae.model._amortizers import Amortizer, LinearAmortizer
 from miwae.model._build import linear_autoencoder
 from miwae.model._fill import MeanFill, ZeroFill
@@ -16,7 +17,6 @@ from miwae.model._latent import Autoencoder, LatentModel
 from miwae.model._linear import FactorAnalysis
 from miwae.model._posteriors import FullNormalPosterior, StudentTPosterior
 from miwae.model._priors import StandardNormal, VampPrior
-from miwae.model.observations import Normal
 from miwae.training import TrainingSettings, fit
 
 KEY = jax.random.key(0)

@@ -122,7 +122,7 @@ def test_the_representation_counts(draws):
     )
     partly = MultiplyImputed(draws.complete(0), [{0: numbers([2], [2])}], not_imputed=["y"])
     assert repr(partly) == (
-        "MultiplyImputed(1 imputations of 1 missing cells in 5 rows and 2 columns; not imputed: y)"
+        "MultiplyImputed(1 imputation of 1 missing cell in 5 rows and 2 columns; not imputed: y)"
     )
 
 

@@ -62,5 +62,5 @@ def test_several_models_trained_side_by_side_are_those_trained_alone(monkeypatch
 )
 def test_events_of_some_models_say_of_which(reported, texts):
     nothing: tuple = (None, None)
-    models = [FittedModel._make((*nothing, (), own)) for own in reported]
+    models = [FittedModel._make((*nothing, (), own, None)) for own in reported]
     assert _of_models(models) == [Event("training", None, 1, text) for text in texts]

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from miwae.inference._imputation import Quantiles
+from miwae.inference._lanes import BLOCK
 from miwae.inference._sampling import RowReport
 from miwae.tabular import _ensemble
 from miwae.tabular._ensemble import Ensemble
@@ -64,7 +65,7 @@ def test_an_ensemble_averages_its_means_and_shares_its_draws(models):
     # The second member uses other random numbers than it would alone.
     assert np.abs(means - np.mean(single, axis=0))[:, :3].max() < 0.5
     assert np.abs(means - np.mean(single, axis=0))[OBSERVED].max() < 1e-6
-    assert (report.n_samples >= 128).all()  # a block at least for each member
+    assert (report.n_samples >= 2 * BLOCK).all()  # a block at least for each member
     copies, _ = both.draws(X, OBSERVED, 5)
     assert copies.shape == (5, *X.shape)
     assert np.array_equal(copies[:, OBSERVED], np.repeat(X[OBSERVED][None], 5, axis=0))

@@ -42,6 +42,7 @@ def test_everything_comes_back(fitted, loaded):
     assert own.marks == (-9, "?")  # NaN is missing anyway
     assert own.events == fitted.events
     assert own.history == fitted.history
+    assert own.quality == fitted.quality
     assert_same_arrays([m.autoencoder for m in own.models], [m.autoencoder for m in fitted.models])
 
 
@@ -89,11 +90,11 @@ def test_levels_that_a_file_cannot_hold_are_refused_by_name(value):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"storage": "cloud"}, "the storage 'cloud' is not known"),
+        ({"storage": "cloud"}, "storage cannot be 'cloud'"),
         ({"kind": {"class": "Other"}}, "the column kind 'Other' is not known"),
         (
             {"kind": {"class": "Number", "label": "positive", "scale": {"shape": "cube"}}},
-            "the scale 'cube' is not known",
+            "shape cannot be 'cube'",
         ),
     ],
 )
@@ -107,7 +108,7 @@ def test_models_of_an_older_format_have_to_be_fitted_again():
     path = FILES / "format-3.miwae"
     message = (
         f"{path} has file format 3, which this version of miwae does not read (it reads format "
-        "5): fit the model again"
+        "6): fit the model again"
     )
     with pytest.raises(FileFormatError) as raised:
         FittedTable.load(path)

@@ -43,6 +43,7 @@ QUESTIONS = {
     "means": lambda fitted, table: fitted.means(table),
     "draws": lambda fitted, table: fitted.draws(table, 3),
     "quantiles": lambda fitted, table: fitted.quantiles(table, LEVELS),
+    "probabilities": lambda fitted, table: fitted.probabilities(table),
     "log_prob": lambda fitted, table: fitted.log_prob(table),
     "updated": lambda fitted, table: fitted.updated(table),
     "fit": lambda fitted, table: FittedTable.fit(table, SMALL),
@@ -203,3 +204,26 @@ def test_columns_without_names_are_counted():
     fitted.require_columns(["u", "v"], named=False)
     with pytest.raises(DataError, match="has 3 columns, but the model was fitted to 2"):
         fitted.require_columns(["u", "v", "w"], named=False)
+
+
+def test_probabilities_sum_to_one_and_the_most_probable_level_is_imputed(fitted, table):
+    cells, found = fitted.means(table).cells, fitted.probabilities(table)
+    coded = {i for i in cells if fitted.schema.columns[i].kind.label in ("binary", "categorical")}
+    assert coded
+    assert coded <= set(found)
+    for position in coded:
+        rows, levels, values = found[position]
+        np.testing.assert_array_equal(rows, cells[position].rows)
+        np.testing.assert_allclose(values.sum(axis=1), 1, rtol=1e-6)
+        most = [levels[i] for i in values.argmax(axis=1)]
+        assert most == cells[position].values.tolist()
+
+
+def test_probabilities_are_the_frequencies_of_draws(fitted, table):
+    n_imputations = 400
+    copies, _ = fitted.draws(table, n_imputations)
+    for position, (_, levels, values) in fitted.probabilities(table).items():
+        drawn = np.stack([copy[position].values for copy in copies])
+        for level, expected in zip(levels, values.T, strict=True):
+            error = np.sqrt(expected * (1 - expected) / n_imputations) + 0.02
+            assert np.all(np.abs((drawn == level).mean(axis=0) - expected) < 4 * error)

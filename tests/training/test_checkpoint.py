@@ -78,6 +78,20 @@ def test_a_later_version_is_refused_by_name(path):
         load_tree(path, LIKE)
 
 
+def test_a_changed_bit_anywhere_is_refused_or_changes_nothing(path):
+    data = path.read_bytes()
+    for place in range(8, len(data), 7):
+        changed = bytearray(data)
+        changed[place] ^= 1 << place % 8
+        path.write_bytes(bytes(changed))
+        try:
+            tree, header = load_tree(path, LIKE)
+        except FileFormatError:
+            continue
+        assert header == {"kind": "test", "note": "ä"}
+        assert np.array_equal(tree["weights"], TREE["weights"])
+
+
 def test_a_file_of_another_model_is_refused_by_name(path):
     with pytest.raises(FileFormatError, match=r"weights.* has shape \(2, 3\), expected \(2, 4\)"):
         load_tree(path, {**LIKE, "weights": jnp.zeros((2, 4))})

@@ -7,8 +7,8 @@ import pytest
 
 from miwae.errors import DivergenceError
 from miwae.inference._likelihood import log_likelihood
+from miwae.model import Normal
 from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
-from miwae.model.observations import Normal
 from miwae.training import _loop as loop
 from miwae.training import fit
 from miwae.training._guard import Guard
@@ -19,8 +19,8 @@ def broken_after(n_calls, monkeypatch):
     """From the given chunk on, training meets NaN unless the step has been halved often enough."""
     original, calls = loop._program_of, []
 
-    def take_steps(settings, state, x, observed, n_rows, n_steps):
-        new = original(settings)(state, x, observed, n_rows, n_steps)
+    def take_steps(settings, state, *rows_and_steps):
+        new, n_steps = original(settings)(state, *rows_and_steps), rows_and_steps[-1]
         if int(n_steps) == 0:  # only compiled
             return new
         calls.append(float(state.step_scale))
@@ -50,8 +50,8 @@ def test_a_run_that_cannot_be_saved_stops_with_an_error(monkeypatch):
 def test_a_run_with_rollbacks_ends_alike_after_an_interruption(monkeypatch, tmp_path):
     original = loop._program_of
 
-    def take_steps(settings, state, x, observed, n_rows, n_steps):
-        new = original(settings)(state, x, observed, n_rows, n_steps)
+    def take_steps(settings, state, *rows_and_steps):
+        new, n_steps = original(settings)(state, *rows_and_steps), rows_and_steps[-1]
         largest = {6: 0.6, 12: 0.3}.get(int(state.step), 1.0)
         fails = int(n_steps) > 0 and float(state.step_scale) > largest
         return new._replace(finite=jnp.asarray(False)) if fails else new

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import math
 
 import equinox as eqx
@@ -11,13 +12,14 @@ import oracle
 from miwae._arrays import padded_size
 from miwae.errors import DataError, FileFormatError
 from miwae.inference._likelihood import log_likelihood
+from miwae.model import Normal
 from miwae.model._build import dense_autoencoder
 from miwae.model._posteriors import NormalPosterior
 from miwae.model._priors import VampPrior
-from miwae.model.observations import Normal
 from miwae.training import TrainingRecord, TrainingSettings, fit, initial_state, refit_amortizer
 from miwae.training import _loop as loop
 from miwae.training import _steps as steps
+from miwae.training._checkpoint import signed
 from small_training import (
     FINISHED,
     KEY,
@@ -58,6 +60,48 @@ def test_a_run_through_a_checkpoint_ends_as_one_without_bit_for_bit(tmp_path):
     np.testing.assert_equal(without_time(whole.history), without_time(resumed.history))
 
 
+def rates_of(monkeypatch, settings):
+    """The step sizes of a run's chunks."""
+    rates, take = [], loop._at_rate
+
+    def noted(take_steps, state, n_steps, rate):
+        rates.append(rate)
+        return take(take_steps, state, n_steps, rate)
+
+    monkeypatch.setattr(loop, "_at_rate", noted)
+    result = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    return rates, result
+
+
+def test_the_step_size_of_an_annealed_run_falls_to_zero(monkeypatch):
+    settings = dataclasses.replace(SMALL, max_steps=40, evaluate_every=4, annealed=True)
+    rates, result = rates_of(monkeypatch, settings)
+    expected = [0.5 + 0.5 * math.cos(math.pi * (i + 0.5) / 10) for i in range(10)]
+    np.testing.assert_allclose(rates, expected)
+    assert float(result.state.step_scale) == 1.0  # the guard's alone
+
+
+def test_steps_of_rate_zero_change_nothing():
+    settings = dataclasses.replace(SMALL, max_steps=4)
+    start = initial_state(small_autoencoder(), settings, KEY, padded_size(len(X)))
+    run, _ = prepared(settings, lambda: 0.0)
+    new = loop._at_rate(loop._steps_on(run, OBSERVED), start, 4, 0.0)
+    assert_equal(new.state.autoencoder, start.autoencoder)
+    assert int(new.state.step) == 4
+
+
+def test_an_annealed_run_through_a_checkpoint_ends_as_one_without(tmp_path, monkeypatch):
+    settings = dataclasses.replace(SMALL, max_steps=16, annealed=True, held_out=0.1)
+    whole = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
+    path, stop = tmp_path / "run.safetensors", loop._reason_to_stop
+    early = lambda run, state: "stopped" if int(state.step) >= 8 else stop(run, state)  # noqa: E731
+    monkeypatch.setattr(loop, "_reason_to_stop", early)
+    fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY, checkpoint=path)
+    monkeypatch.undo()
+    resumed = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY, checkpoint=path)
+    assert_equal(whole.state, resumed.state)
+
+
 def test_a_finished_run_is_not_run_again(tmp_path):
     path = tmp_path / "run.safetensors"
     first = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
@@ -72,6 +116,40 @@ def test_a_checkpoint_of_more_steps_than_asked_for_is_refused(tmp_path):
     fewer = dataclasses.replace(SMALL, max_steps=12)
     with pytest.raises(FileFormatError, match=r"of step 24, beyond max_steps \(12\)"):
         fit(small_autoencoder(), X, OBSERVED, settings=fewer, key=KEY, checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("history", [[1, 2]]),
+        ("history", 5),
+        ("history", [["one", 0.0, None, None, 1.0, 0.0]]),
+        ("memory", []),
+        ("memory", ["best", 0, []]),
+        ("memory", [0.0, 0, [1]]),
+        ("settings", 3),
+        ("settings", {}),
+        ("history", None),
+    ],
+)
+def test_a_checkpoint_with_an_edited_header_is_refused(checkpointed, tmp_path, name, value):
+    path = tmp_path / "checkpoint"
+    data = checkpointed
+    length = int.from_bytes(data[:8], "little")
+    table = json.loads(data[8 : 8 + length])
+    header = json.loads(table["__metadata__"]["header"])
+    table["__metadata__"]["header"] = json.dumps({**header, name: value})
+    head = json.dumps(table).encode()
+    path.write_bytes(signed(len(head).to_bytes(8, "little") + head + data[8 + length :]))
+    with pytest.raises(FileFormatError, match=str(path)):
+        fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+
+
+@pytest.fixture(scope="module")
+def checkpointed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "checkpoint"
+    fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY, checkpoint=path)
+    return path.read_bytes()
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
@@ -252,26 +330,30 @@ def test_the_last_steps_learn_from_the_held_out_cells_from_the_best_state_on():
     assert finished.events[-1] == (
         f"went on from the best state for {best // 2} steps with the held-out cells"
     )
-    # The same steps, by hand: a new run from the best state in which nothing is held out.
-    fresh = initial_state(
+    # The same steps, by hand: a new run from the best state in which nothing is held out, and
+    # whose step size falls to zero.
+    state = initial_state(
         judged.autoencoder, FINISHED, jax.random.fold_in(KEY, loop.FINISH), padded_size(len(X))
     )
     padding = ((0, padded_size(len(X)) - len(X)), (0, 0))
-    by_hand = steps.advance(
-        fresh,
-        *(jnp.pad(jnp.asarray(a), padding) for a in (X, OBSERVED)),
-        jnp.asarray(len(X)),
-        FINISHED,
-        jnp.asarray(best // 2),
-    ).state
-    assert_equal(finished.autoencoder, by_hand.autoencoder)
+    data = [jnp.pad(jnp.asarray(a), padding) for a in (X, OBSERVED)]
+    data.append(jnp.ones(padded_size(len(X))))
+    n_steps, done = best // 2, 0
+    chunk = -(-n_steps // loop.FINISHING_CHUNKS)
+    while done < n_steps:
+        own = min(chunk, n_steps - done)
+        rate = 0.5 + 0.5 * math.cos(math.pi * (done + own / 2) / n_steps)
+        state = eqx.tree_at(lambda s: s.step_scale, state, jnp.float32(rate))
+        numbers = (jnp.asarray(len(X)), jnp.asarray(own))
+        state, done = steps.advance(state, *data, *numbers, FINISHED).state, done + own
+    assert_equal(finished.autoencoder, state.autoencoder)
 
 
 def prepared(settings, elapsed):
     """A run at its start, with another clock."""
-    run, start = loop._prepare(
-        small_autoencoder(), X, OBSERVED, settings, KEY, lambda _: None, None, None
-    )
+    rows = loop._Rows(X, OBSERVED, np.ones(len(X), dtype=np.float32), OBSERVED)
+    quiet = (lambda _: None, None, None)
+    run, start = loop._prepare(small_autoencoder(), rows, settings, KEY, *quiet)
     return run._replace(elapsed=elapsed), start
 
 

@@ -8,13 +8,12 @@ import pytest
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
 from miwae.inference._weights import draw
+from miwae.model import AttentionEncoder, Normal, SetEncoder
 from miwae.model._amortizers import Amortizer
 from miwae.model._build import convolutional_autoencoder, dense_autoencoder, recurrent_autoencoder
 from miwae.model._fill import ZeroFill
 from miwae.model._latent import Autoencoder
 from miwae.model._posteriors import StudentTPosterior
-from miwae.model.networks import AttentionEncoder, SetEncoder
-from miwae.model.observations import Normal
 from miwae.training import TrainingSettings, fit
 
 KEY = jax.random.key(0)

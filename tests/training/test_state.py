@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from miwae.errors import SettingsError
+from miwae.model import Normal
 from miwae.model._build import linear_autoencoder, linear_core
-from miwae.model.observations import Normal
 from miwae.training import TrainingSettings, fit
 from miwae.training._state import optimizer
 from small_training import KEY, OBSERVED, SMALL, X, assert_equal

@@ -16,9 +16,9 @@ def test_the_result_can_be_an_average_of_the_weights():
     settings = dataclasses.replace(SMALL, averaging=0.9, max_steps=12, evaluate_every=1)
     state = initial_state(small_autoencoder(), settings, KEY, len(X))
     average = weights = arrays_of(state.autoencoder)
-    data = (jnp.asarray(X, dtype=jnp.float32), jnp.asarray(OBSERVED))
+    data = (jnp.asarray(X, dtype=jnp.float32), jnp.asarray(OBSERVED), jnp.ones(len(X)))
     for step in range(12):
-        state = steps.advance(state, *data, jnp.asarray(len(X)), settings, jnp.asarray(1)).state
+        state = steps.advance(state, *data, jnp.asarray(len(X)), jnp.asarray(1), settings).state
         weights = arrays_of(state.autoencoder)
         share = max(0.1, 9 / (10 + step))
         average = [a + share * (w - a) for a, w in zip(average, weights, strict=True)]

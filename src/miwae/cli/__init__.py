@@ -1,5 +1,3 @@
-"""The command line: `miwae impute`, `fit`, `score`, `inspect`, `benchmark` and `demo`."""
+"""The command line: `miwae impute`, `fit`, `score`, `inspect`, `report`, ..."""
 
-from miwae.cli._app import app, main
-
-__all__ = ["app", "main"]
+from miwae.cli._app import main

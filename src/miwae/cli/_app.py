@@ -5,15 +5,29 @@ import os
 import sys
 import warnings
 from importlib import metadata
+from pathlib import Path
+from traceback import walk_tb
 from typing import Annotated
 
 import typer
 
 from miwae.cli._benchmark import benchmark
-from miwae.cli._commands import demo, fit, impute, inspect, score
+from miwae.cli._commands import demo, fit, impute, inspect, report, score
+from miwae.cli._signals import end_by_closed_pipe, end_on_signals
+from miwae.cli._visible import on_one_line
 from miwae.errors import DataWarning, MiwaeError, SettingsError
 
-INTERRUPTED = 130  # what typer makes of Ctrl-C
+INTERRUPTED = 130  # what typer makes of Ctrl-C, and the exit code of a command that it ends
+
+# What is being done in the folders of the package, for a process that runs out of memory.
+DOING = {
+    "documents": "reading or writing the table",
+    "columns": "looking at the columns",
+    "tabular": "preparing the table for the model",
+    "training": "training",
+    "inference": "imputing",
+    "evaluation": "comparing imputers",
+}
 
 # Errors that begin with the name of a Python parameter, which here is the name of an option.
 OPTIONS = {
@@ -22,6 +36,7 @@ OPTIONS = {
     "date_orders": "--kind",
     "header=False": "--no-header",
     "rate": "--rate",
+    "sheet": "--sheet",
 }
 
 app = typer.Typer(
@@ -29,10 +44,21 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help, which does not write <bool> beside flags
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (impute, fit, score, inspect, benchmark, demo):
-    app.command()(command)
+# The commands, and an example of each.
+COMMANDS = {
+    impute: "miwae impute table.csv -o completed.csv --interval 0.9 --flag",
+    fit: "miwae fit table.csv -o table.miwae",
+    score: "miwae score new.csv --model table.miwae --top 10",
+    inspect: "miwae inspect table.csv --na -999",
+    report: "miwae report table.csv -o report.html",
+    benchmark: "miwae benchmark table.csv --methods miwae,mean,knn --masks 1",
+    demo: "miwae demo -o penguins",
+}
+for command, example in COMMANDS.items():
+    app.command(epilog=f"Example: {example}")(command)
 
 
 def main() -> None:
@@ -43,6 +69,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     # What a warning says is also an event, and events are reported at the end.
     warnings.simplefilter("ignore", DataWarning)
+    end_on_signals()
     try:
         _run()
     except SettingsError as error:
@@ -54,26 +81,48 @@ def main() -> None:
         # Nothing may be flushed any more to an output that has been closed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            sys.exit(1)
+            end_by_closed_pipe()
         # Errors about tables and models name their file; this one is about standard output.
         what = "" if error.filename else "cannot write to standard output: "
         _fail(f"{what}{error}", code=1)
     except KeyboardInterrupt:
-        _fail("interrupted; no output was written", code=1)
+        _fail("interrupted", code=INTERRUPTED)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        _fail(_out_of_memory(error), code=1)
 
 
 def _run() -> None:
     try:
-        app()
+        app(prog_name="miwae")
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # which typer makes an exit
+            raise stop.__context__ from None
         sys.stdout.flush()
         if stop.code == INTERRUPTED:
             raise KeyboardInterrupt from stop
         raise
 
 
+def _is_out_of_memory(error: BaseException) -> bool:
+    """XLA has no class of its own for it."""
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+
+
+def _out_of_memory(error: BaseException) -> str:
+    """What was being done, by the innermost function of the package, and what would help."""
+    parts = [Path(frame.f_code.co_filename).parts for frame, _ in walk_tb(error.__traceback__)]
+    folders = [p[p.index("miwae") + 1] for p in parts if "miwae" in p[:-1]]
+    doing = [DOING[folder] for folder in folders if folder in DOING]
+    return (
+        f"out of memory while {doing[-1] if doing else 'starting'}: use fewer rows or columns, "
+        "fewer copies (-m) or models (--n-models), or a machine with more memory"
+    )
+
+
 def _fail(message: str, *, code: int) -> None:
-    sys.stderr.write(f"miwae: {message}\n")
+    sys.stderr.write(f"miwae: {on_one_line(message)}\n")
     sys.exit(code)
 
 

@@ -9,28 +9,33 @@ from typer import Argument, Option
 
 from miwae.cli import _comparison as comparisons
 from miwae.cli import _options as options
-from miwae.cli._options import DEFAULT, Format, with_format
+from miwae.cli._options import DEFAULT, Format, with_groups
 from miwae.cli._report import console_on
 from miwae.cli._source import keep_programs, opened
 from miwae.columns import infer_schema
 from miwae.errors import SettingsError
 
 
-@with_format
+@with_groups
 def benchmark(
-    sources: Annotated[list[str], Argument(metavar="DATA...", help="Tables, complete or not.")],
+    sources: Annotated[list[str], Argument(metavar="DATA", help="Tables, complete or not.")],
     methods: Annotated[
         str, Option(metavar="A,B,...", help="Which methods; all that are known by default.")
     ] = "",
     mechanism: Annotated[
-        str, Option(help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ...")
+        str,
+        Option(metavar="NAME", help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ..."),
     ] = "mcar",
-    rate: Annotated[float, Option(help="Share of the observed cells to hide.")] = 0.3,
-    masks: Annotated[int, Option(min=1, help="How many times.")] = 3,
+    rate: Annotated[
+        float, Option(metavar="SHARE", help="Share of the observed cells to hide.")
+    ] = 0.3,
+    masks: Annotated[int, Option(metavar="N", min=1, help="How many times.")] = 3,
     new_rows: Annotated[
         float,
         Option(
-            metavar="SHARE", help="Learn from the other rows only, and fill this share of them."
+            metavar="SHARE",
+            show_default=False,
+            help="Learn from the other rows only, and fill this share of them.",
         ),
     ] = 0.0,
     plot: Annotated[
@@ -42,7 +47,10 @@ def benchmark(
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare imputers on your own tables, by hiding observed cells and filling them again."""
+    """Compare imputers on your own tables.
+
+    Observed cells are hidden and filled again.
+    """
     from miwae.evaluation import MECHANISMS, Experiment, as_matrix, summarise
 
     attempts, chosen = _protocol(new_rows, methods)

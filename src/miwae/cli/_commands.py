@@ -1,6 +1,7 @@
 """The commands that impute, fit, score and inspect. Each step from file to file is taken once."""
 
 import json
+import shlex
 import shutil
 import sys
 import time
@@ -8,21 +9,42 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 
 from miwae._atomic import require_directory
 from miwae._deadlines import Deadline
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
-from miwae.cli._options import DEFAULT, Format, deadline, require_time, with_format
-from miwae.cli._report import Report, Reporter, console_on, print_cells
+from miwae.cli._options import (
+    DEFAULT,
+    NO_ROLES,
+    NOTHING_MORE,
+    Format,
+    Roles,
+    Uncertainty,
+    deadline,
+    require_time,
+    with_groups,
+)
+from miwae.cli._report import Reporter, console_on, print_cells
 from miwae.cli._source import Inspected, Source, inspected, keep_programs, opened
-from miwae.documents import Frame, Reading, require_writable, write, write_frame, write_long
+from miwae.cli._uncertainty import added_words, interval_limits, require_uncertainty, write_beside
+from miwae.documents import (
+    Frame,
+    Reading,
+    require_free_names,
+    require_writable,
+    write,
+    write_frame,
+    write_long,
+)
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
 if TYPE_CHECKING:
-    from miwae.tabular import EncodedTable, FittedTable
+    from miwae.report import Report as Page
+    from miwae.tabular import EncodedTable, FittedTable, Imputed
 
 # Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
 FITTING, ONLY_FITTING = 0.6, 0.9
@@ -31,7 +53,7 @@ FITTING, ONLY_FITTING = 0.6, 0.9
 PER_ROW = 3e-4
 
 
-@with_format
+@with_groups
 def impute(
     source: options.Input,
     output: options.Output = "-",
@@ -39,25 +61,34 @@ def impute(
     model: options.ModelFile = None,
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
+    roles: Roles = NO_ROLES,
     form: Format = DEFAULT,
+    more: Uncertainty = NOTHING_MORE,
     n_models: options.Models = None,
     bootstrap: options.Bootstrap = False,
     seed: options.OptionalSeed = None,
     max_time: options.MaxTime = None,
+    report: options.ReportFile = None,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Impute the missing values of a table; observed cells keep their exact characters."""
+    """Impute the missing values of a table.
+
+    Observed cells keep their exact characters.
+    """
     require_time(max_time)
+    _require_report(report)
     part_of_model = "are part of a model: leave them out, or refit"
-    if model is not None and (kind or bounds):
-        raise SettingsError(f"--kind and --bounds {part_of_model}")
+    if model is not None and (kind or bounds or any(roles)):
+        raise SettingsError(f"--kind, --bounds and roles of columns {part_of_model}")
     if model is not None and (n_models is not None or bootstrap or seed is not None):
         raise SettingsError(f"--seed, --n-models and --bootstrap {part_of_model}")
+    require_uncertainty(more, output, n_imputations)
     reporter = Reporter(output, as_json, quiet)
     started, writing = time.monotonic(), 0.0
-    file = opened(source, form, kind, bounds)
+    file = opened(source, form, kind, bounds, roles)
     require_writable(file.document, output, long=n_imputations > 0)
+    require_free_names(file.document.names, added_words(more))
     if model is not None:
         ready = _loaded(model, file)
         known = Inspected.of(file, ready.reading, ready.fitted.schema)
@@ -67,18 +98,22 @@ def impute(
         # Writing a table takes as long as reading it.
         writing = max(n_imputations, 1) * (time.monotonic() - started)
         reporter.show(known)
-        if not n_imputations and not known.inspection.n_missing:
+        if not n_imputations and not known.inspection.n_missing and report is None:
             write(known.reading, output)
+            write_beside(known.reading, more)
             reporter.finish(reports.nothing_missing(known))
             return
         limit = deadline(max_time, FITTING, writing + PER_ROW * known.inspection.n_rows)
         ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
     limit = deadline(max_time, later=writing)
-    cells, events = _write_imputed(ready, n_imputations, reporter, limit)
-    reporter.finish(reports.imputed(known, cells, (*ready.events, *events), n_imputations))
+    cells, events, imputed = _write_imputed(ready, n_imputations, reporter, limit, more)
+    if report is not None:
+        _page(known, ready, imputed).save(report)
+    events, quality = (*ready.events, *events), ready.fitted.quality
+    reporter.finish(reports.imputed(known, cells, events, n_imputations, quality))
 
 
-@with_format
+@with_groups
 def fit(
     source: options.Input,
     output: Annotated[
@@ -86,6 +121,7 @@ def fit(
     ],
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
+    roles: Roles = NO_ROLES,
     form: Format = DEFAULT,
     n_models: options.Models = None,
     bootstrap: options.Bootstrap = False,
@@ -100,46 +136,105 @@ def fit(
         raise SettingsError("a model goes to a file, not to standard output: -o MODEL")
     require_directory(output)
     reporter = Reporter(output, as_json, quiet)
-    known = inspected(opened(source, form, kind, bounds))
+    known = inspected(opened(source, form, kind, bounds, roles))
     reporter.show(known)
     limit = deadline(max_time, ONLY_FITTING)
     ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
     ready.fitted.save(output)
-    reporter.finish(Report(known.as_data(), ["fitted"], ready.events))
+    reporter.finish(reports.fitted(known, ready.events, ready.fitted.quality))
 
 
-@with_format
+@with_groups
+def report(
+    source: options.Input,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="HTML", help="The page; - is stdout.")
+    ],
+    model: options.ModelFile = None,
+    kind: options.Kinds = None,
+    bounds: options.Bounds = None,
+    form: Format = DEFAULT,
+    seed: options.OptionalSeed = None,
+    max_time: options.MaxTime = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Show what is missing, what would be imputed and how well.
+
+    One HTML page, and no other output.
+    """
+    require_time(max_time)
+    _require_report(output)
+    if model is not None and (kind or bounds or seed is not None):
+        raise SettingsError("--kind, --bounds and --seed are part of a model: leave them out")
+    reporter = Reporter(output, quiet=quiet)
+    file = opened(source, form, kind, bounds)
+    if model is None:
+        known = inspected(file)
+        reporter.show(known)
+        ready = _learned(known, reporter, deadline(max_time, FITTING), seed)
+    else:
+        ready = _loaded(model, file)
+        known = Inspected.of(file, ready.reading, ready.fitted.schema)
+        reporter.show(known)
+    page = _page(known, ready)
+    if output == "-":
+        sys.stdout.write(page.html)
+    else:
+        page.save(output)
+    reporter.finish(reports.fitted(known, ready.events, ready.fitted.quality))
+
+
+@with_groups
 def score(
     source: options.Input,
     model: Annotated[str, typer.Option(metavar="MODEL", help="A fitted model.")],
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="OUT", help="One line per row; - is stdout.")
     ] = "-",
+    label: Annotated[
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Also write this column of the table."),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only the N oddest rows, the oddest first."),
+    ] = None,
     form: Format = DEFAULT,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Estimate the log-density of the observed cells of each row: low ones are unusual."""
+    """Find unusual rows, by the log-density of their observed cells.
+
+    Low values are unusual.
+    """
     reporter = Reporter(output, as_json, quiet)
     file = opened(source, form)
     require_writable(None, output)
+    if label is not None and label not in file.document.names:
+        known = ", ".join(file.document.names)
+        raise SettingsError(f"--id {label}: there is no such column; the columns are {known}")
     ready = _loaded(model, file)
     with reporter.progress() as progress:
         scores = ready.fitted.log_prob(ready.table, progress=progress)
-    write_frame(Frame(("log_density",), (scores.tolist(),)), output, decimals=6)
+    rows = np.arange(len(scores)) if top is None else scores.argsort(kind="stable")[:top]
+    write_frame(_of_scores(ready.reading, scores, label).taken(rows.tolist()), output, decimals=6)
     reporter.finish(reports.scored(scores, ready.events))
 
 
-@with_format
+@with_groups
 def inspect(
     source: options.Input,
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
+    roles: Roles = NO_ROLES,
     form: Format = DEFAULT,
     as_json: options.AsJson = False,
 ) -> None:
-    """Print what each column is taken for and what is missing. Nothing is trained."""
-    known = inspected(opened(source, form, kind, bounds))
+    """Print what each column is taken for and what is missing.
+
+    Nothing is trained.
+    """
+    known = inspected(opened(source, form, kind, bounds, roles))
     if as_json:
         sys.stdout.write(json.dumps(known.as_data(), indent=2) + "\n")
         return
@@ -154,7 +249,10 @@ def demo(
     ] = Path("miwae-demo"),
     seed: options.Seed = 0,
 ) -> None:
-    """Complete a real table that comes with the package: penguins, with some cells missing."""
+    """Complete a real table that comes with the package.
+
+    Penguins, with some cells missing.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     source, completed = directory / "penguins.csv", directory / "completed.csv"
     with resources.as_file(resources.files("miwae.data") / "penguins.csv") as path:
@@ -163,7 +261,7 @@ def demo(
     known = inspected(opened(str(source), DEFAULT))
     reporter.show(known)
     ready = _learned(known, reporter, None, seed)
-    cells, _ = _write_imputed(ready, 0, reporter, None)
+    cells, *_ = _write_imputed(ready, 0, reporter, None)
     model = directory / "penguins.miwae"
     ready.fitted.save(model)
     console = console_on(sys.stdout)
@@ -171,6 +269,31 @@ def demo(
     console.print(f"the table as it was   {source}")
     console.print(f"the completed table   {completed}")
     console.print(f"the model             {model}   (miwae impute OTHER.csv --model {model})")
+
+
+def _require_report(path: str | None) -> None:
+    """Find out before long work whether there can be a report."""
+    if path is None:
+        return
+    from miwae.report import require_jinja
+
+    require_jinja()
+    if path != "-":
+        require_directory(path)
+
+
+def _page(known: Inspected, ready: "_Ready", imputed: "Imputed | None" = None) -> "Page":
+    from miwae.report import report_on
+
+    name = "standard input" if known.source.name == "-" else Path(known.source.name).name
+    return report_on(
+        ready.fitted,
+        ready.reading.columns,
+        imputed=imputed,
+        title=name,
+        command=shlex.join(["miwae", *sys.argv[1:]]),
+        of_text=known.source.document.family == "text",
+    )
 
 
 class _Ready(NamedTuple):
@@ -226,20 +349,44 @@ def _of_dates(reading: Reading, fitted: "FittedTable") -> list[Event]:
     return events
 
 
+def _of_scores(reading: Reading, scores: Any, label: str | None) -> Frame:
+    """The log-density of each row, with its number and the column that names it."""
+    document = reading.document
+    pairs = [(document.row_word, document.row_numbers().tolist())]
+    if label is not None:
+        columns = reading.frame({}, as_text=document.family == "text").columns
+        pairs.append((label, columns[document.names.index(label)]))
+    return Frame(*zip(*pairs, ("log_density", scores.tolist()), strict=True))
+
+
 def _write_imputed(
-    ready: _Ready, n_imputations: int, reporter: Reporter, limit: Deadline | None
-) -> tuple[Any, tuple[Event, ...]]:
-    """Write the completed table, or copies of it; the cells (of the first copy), and events."""
+    ready: _Ready,
+    n_imputations: int,
+    reporter: Reporter,
+    limit: Deadline | None,
+    more: Uncertainty = NOTHING_MORE,
+) -> tuple[Any, tuple[Event, ...], "Imputed | None"]:
+    """Write the completed table, or copies of it; the cells (of the first copy), and events.
+
+    Also the means, where these were written.
+    """
     reading, fitted, table, _ = ready
+    imputed, found, limits = None, {}, {}
     with reporter.progress() as progress:
+        work = {"deadline": limit, "progress": progress}
         if n_imputations:
-            copies, events = fitted.draws(table, n_imputations, deadline=limit, progress=progress)
+            copies, events = fitted.draws(table, n_imputations, **work)
         else:
-            cells, _, events = fitted.means(table, deadline=limit, progress=progress)
-            copies = [cells]
+            imputed = fitted.means(table, **work)
+            copies, events = [imputed.cells], imputed.events
+        if more.probabilities is not None:
+            found = fitted.probabilities(table, **work)
+        if more.interval is not None:
+            limits = interval_limits(fitted, table, more.interval, **work)
     # Progress is over: its lines must not be drawn into a table on the same terminal.
     if n_imputations:
         write_long(reading, reporter.output, copies)
     else:
-        write(reading, reporter.output, copies[0])
-    return copies[0], events
+        write(reading, reporter.output, copies[0], flag=more.flag, further=limits)
+        write_beside(reading, more, imputed, found)
+    return copies[0], events, imputed

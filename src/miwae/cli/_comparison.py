@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from miwae._atomic import require_directory, write_atomically
+from miwae._words import counted
 from miwae.cli._report import view_of
 from miwae.errors import SettingsError
 
@@ -52,7 +53,7 @@ def print_comparisons(console: Console, compared: list[Comparison]) -> None:
     for comparison in compared:
         lines = comparison.summaries
         shown = [t for t in SHOWN if any(getattr(line, t[1]) is not None for line in lines)]
-        title = f"{comparison.source}: {len(comparison.names)} columns"
+        title = f"{comparison.source}: {counted(len(comparison.names), 'column')}"
         view = view_of(["method"], [name for name, *_ in shown], title)
         for line in lines:
             view.add_row(line.method, *(_shown(line, name, form) for _, name, form in shown))

@@ -1,10 +1,11 @@
 """The options of the commands, and what their texts mean."""
 
 import contextlib
+import difflib
 import functools
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from typer import Argument, Option
@@ -17,7 +18,12 @@ STARTED = time.monotonic()
 Texts: TypeAlias = list[str] | None
 
 Input = Annotated[
-    str, Argument(metavar="IN", help="CSV, TSV, Parquet, Feather or Excel file; - for stdin.")
+    str,
+    Argument(
+        metavar="IN",
+        help="A table: CSV, TSV, Excel, Parquet, Feather, JSON lines, Stata, SPSS or SAS file; - "
+        "is stdin.",
+    ),
 ]
 Output = Annotated[
     str, Option("-o", "--output", metavar="OUT", help="The completed table; - is stdout.")
@@ -26,8 +32,10 @@ Copies = Annotated[
     int,
     Option(
         "-m",
+        "--n-imputations",
         metavar="M",
         min=0,
+        show_default=False,
         help="Draw M completed copies instead, stacked, with .imp and .id as R's mice.",
     ),
 ]
@@ -47,12 +55,17 @@ Kinds = Annotated[
 Bounds = Annotated[
     Texts, Option("--bounds", metavar="COLUMN=LOW:HIGH", help="Limits of a column of numbers.")
 ]
-_SEED = Option(min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result.")
+_SEED = Option(
+    metavar="N", min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result."
+)
 Seed = Annotated[int, _SEED]
 OptionalSeed = Annotated[int | None, _SEED]
 AsJson = Annotated[bool, Option("--json", help="Report as JSON instead of text.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 MaxTime = Annotated[float | None, Option(metavar="SECONDS", help="Time limit of the whole run.")]
+ReportFile = Annotated[
+    str | None, Option(metavar="HTML", help="Describe the imputation in a page as well.")
+]
 Models = Annotated[
     int | None, Option(metavar="N", min=1, help="Models to fit and average; by default 2.")
 ]
@@ -78,25 +91,91 @@ class Format(NamedTuple):
     delimiter: Annotated[
         str | None, Option(metavar="CHAR", help="Separates cells; detected by default.")
     ] = None
-    encoding: Annotated[str | None, Option(help="Of a text file; detected by default.")] = None
+    encoding: Annotated[
+        str | None, Option(metavar="NAME", help="Of a text file; detected by default.")
+    ] = None
+    sheet: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Of an Excel file, by name or number; the first by default."),
+    ] = None
     no_header: Annotated[bool, Option("--no-header", help="The first line holds no names.")] = (
         False
     )
+    allow_large: Annotated[
+        bool,
+        Option("--allow-large", help="Read a file that becomes hundreds of times larger, too."),
+    ] = False
 
 
 DEFAULT = Format()
 
 
-def with_format(command: Callable[..., None]) -> Callable[..., None]:
-    """The command as typer should see it: with the options of `Format` in place of `form`."""
-    options = inspect.signature(Format).parameters.values()
-    own = inspect.signature(command).parameters.values()
-    parameters = [p for q in own for p in (options if q.name == "form" else (q,))]
+class Uncertainty(NamedTuple):
+    """What is written about the imputed cells of a completed table."""
+
+    interval: Annotated[
+        float | None,
+        Option(
+            metavar="LEVEL",
+            help="Add columns NAME.lower and NAME.upper, between which an imputed cell lies with "
+            "this probability, such as 0.9.",
+        ),
+    ] = None
+    flag: Annotated[
+        bool, Option("--flag", help="Add columns NAME.imputed: true where a cell was imputed.")
+    ] = False
+    probabilities: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Also write the probability of each level of imputed cells."),
+    ] = None
+    diagnostics: Annotated[
+        str | None,
+        Option(metavar="FILE", help="Also write how reliable the imputation of each row is."),
+    ] = None
+
+
+NOTHING_MORE = Uncertainty()
+
+
+class Roles(NamedTuple):
+    """What columns are for; the commands that learn from a table have all of these options."""
+
+    ignore: Annotated[
+        Texts, Option(metavar="COLUMN", help="Leave a column out, and as it is; repeatable.")
+    ] = None
+    predictor: Annotated[
+        Texts, Option(metavar="COLUMN", help="Use a column, but do not impute it; repeatable.")
+    ] = None
+    only: Annotated[
+        Texts, Option(metavar="COLUMN", help="Impute this column, and use all others; repeatable.")
+    ] = None
+    not_applicable: Annotated[
+        Texts,
+        Option(
+            metavar="COLUMN:CONDITION",
+            help="Where missing cells of a column stay as they are: 'garage_year: garage == 0'.",
+        ),
+    ] = None
+
+
+NO_ROLES = Roles()
+
+# Options that several commands share, or that belong together, by the parameter that gets them.
+GROUPS = {"form": Format, "more": Uncertainty, "roles": Roles}
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer should see it: with the options of each group in place of it."""
+    own = inspect.signature(command).parameters
+    groups = {name: group for name, group in GROUPS.items() if name in own}
+    options = {name: inspect.signature(group).parameters for name, group in groups.items()}
+    parameters = [p for q in own.values() for p in options.get(q.name, {q.name: q}).values()]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        form = Format(**{name: given.pop(name) for name in Format._fields})
-        command(form=form, **given)
+        for name, group in groups.items():
+            given[name] = group(**{field: given.pop(field) for field in group._fields})
+        command(**given)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     run.__signature__ = inspect.Signature([p.replace(kind=keyword) for p in parameters])  # pyright: ignore
@@ -139,6 +218,38 @@ def limits_of(pairs: Texts) -> dict[str, tuple[float | None, float | None]]:
         if not colon:
             raise SettingsError(f"--bounds {column}={value} must be COLUMN=LOW:HIGH")
     return limits
+
+
+def roles_of(names: Sequence[str], asked: Roles) -> dict[str, str]:
+    """The roles of columns by --ignore, --predictor and --only."""
+    options = {name: getattr(asked, name) or () for name in ("ignore", "predictor", "only")}
+    for option, columns in options.items():
+        for column in columns:
+            if column not in names:
+                near = difflib.get_close_matches(column, names, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise SettingsError(f"--{option} {column!r}: there is no such column{hint}")
+    twice = [name for name in names if sum(name in own for own in options.values()) > 1]
+    if twice:
+        raise SettingsError(f"{twice[0]!r} can have one of --ignore, --predictor and --only")
+    ignored, predictors, only = options.values()
+    others = [name for name in names if only and name not in only]
+    roles = dict.fromkeys((*predictors, *others), "predictor")
+    return {**roles, **dict.fromkeys(ignored, "ignore")}
+
+
+def conditions_of(asked: Roles) -> dict[str, str]:
+    """The conditions of --not-applicable, by column."""
+    conditions = {}
+    for text in asked.not_applicable or ():
+        column, colon, condition = text.partition(":")
+        if not colon or not condition.strip():
+            example = "'garage_year: garage == 0'"
+            raise SettingsError(
+                f"--not-applicable {text!r} must be COLUMN: CONDITION, as {example}"
+            )
+        conditions[column.strip()] = condition.strip()
+    return conditions
 
 
 def marks_of(na: Texts) -> tuple[Any, ...]:

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from miwae._words import counted
 from miwae.cli._options import STARTED
 from miwae.cli._source import Inspected
+from miwae.cli._visible import VisibleConsole, on_one_line
 from miwae.columns import Cells, Inspection
 from miwae.documents import Reading
 from miwae.events import Event
 
 if TYPE_CHECKING:
     from miwae._progress import Progressor
+    from miwae.tabular import Quality
 
 
 class Report(NamedTuple):
     data: Mapping[str, Any]  # for JSON
     parts: Sequence[str]  # of one line for people
     events: Sequence[Event] = ()  # every automatic decision
+    quality: "Quality | None" = None  # of the columns to show
 
 
 class Reporter(NamedTuple):
@@ -51,9 +55,11 @@ class Reporter(NamedTuple):
         if self.shows_text:
             # The kinds of the columns have been shown before.
             texts = [event.text for event in events if event.about != "kind"]
+            if report.quality:
+                print_quality(console_on(sys.stderr), report.quality)
             where = "" if path is None else f" -> {path}"
             texts.append("; ".join(report.parts) + f" in {seconds:.1f} s{where}")
-            sys.stderr.write("".join(f"{text}\n" for text in texts))
+            sys.stderr.write("".join(f"{on_one_line(text)}\n" for text in texts))
         if self.as_json:
             ending = {"events": [event._asdict() for event in events]}
             ending |= {"seconds": round(seconds, 2), "output": path}
@@ -63,22 +69,34 @@ class Reporter(NamedTuple):
 
 
 def imputed(
-    file: Inspected, cells: Mapping[int, Cells], events: Sequence[Event], n_imputations: int
+    file: Inspected,
+    cells: Mapping[int, Cells],
+    events: Sequence[Event],
+    n_imputations: int,
+    quality: "Quality",
 ) -> Report:
     left, fixed = {}, []
     for position, column in enumerate(file.reading.columns):
         count = column.n_missing
         if position in cells:
             fixed += (own := _fixed_cells(file.reading, position))
-            count = sum(event.count for event in own)
+            count += sum(event.count for event in own) - len(cells[position].rows)
         if count:
             left[column.name] = count
     n_filled = file.inspection.n_missing - sum(left.values())
     done = {"filled_cells": n_filled, "left_missing": left, "imputations": n_imputations}
-    what = f"{n_imputations} imputations of " if n_imputations else "filled "
-    parts = [f"{what}{n_filled} cells"]
-    parts += [f"{count} cells of {name!r} stay missing" for name, count in left.items()]
-    return Report({**file.as_data(), **done}, parts, [*events, *fixed])
+    done["quality"] = quality.as_data()
+    what = f"{counted(n_imputations, 'imputation')} of " if n_imputations else "filled "
+    parts = [f"{what}{counted(n_filled, 'cell')}"]
+    for name, count in left.items():
+        stay = "stays" if count == 1 else "stay"
+        parts.append(f"{counted(count, 'cell')} of {name!r} {stay} missing")
+    filled = quality.of(file.reading.columns[position].name for position in cells)
+    return Report({**file.as_data(), **done}, parts, [*events, *fixed], filled)
+
+
+def fitted(file: Inspected, events: Sequence[Event], quality: "Quality") -> Report:
+    return Report({**file.as_data(), "quality": quality.as_data()}, ["fitted"], events, quality)
 
 
 def nothing_missing(file: Inspected) -> Report:
@@ -88,7 +106,7 @@ def nothing_missing(file: Inspected) -> Report:
 
 def scored(scores: Any, events: Sequence[Event]) -> Report:
     n_rows, mean = len(scores), float(scores.mean())
-    line = f"{n_rows} rows, mean log-density {mean:.4f}"
+    line = f"{counted(n_rows, 'row')}, mean log-density {mean:.4f}"
     return Report({"rows": n_rows, "mean_log_density": mean}, [line], events)
 
 
@@ -97,8 +115,8 @@ def _fixed_cells(reading: Reading, position: int) -> list[Event]:
     column, events = reading.columns[position], []
     for what, where in reading.document.fixed(position).items():
         if count := int((where & column.missing).sum()):
-            stay = "cell stays" if count == 1 else "cells stay"
-            stay = f"{count} missing {stay} missing: {what} are not overwritten"
+            stay = counted(count, "missing cell stays", "missing cells stay")
+            stay = f"{stay} missing: {what} are not overwritten"
             text = f"column {column.name!r}: {stay}"
             events.append(Event("not filled", column.name, count, text))
     return events
@@ -108,7 +126,7 @@ def console_on(stream: Any) -> Console:
     """Wide enough for a table where there is no terminal whose width would be known."""
     width = None if stream.isatty() else 110
     # Names of columns and files are not markup.
-    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
+    return VisibleConsole(file=stream, highlight=False, markup=False, emoji=False, width=width)
 
 
 def view_of(left: Sequence[str], right: Sequence[str] = (), title: str | None = None) -> Table:
@@ -125,13 +143,20 @@ def print_inspection(console: Console, file: Inspected) -> None:
     name = "standard input" if file.source.name == "-" else file.source.name
     inspection, words = file.inspection, file.reading.missing_words() or {}
     share = inspection.n_missing / max(inspection.n_cells, 1)
-    taken = ", ".join(f'"{word}" {count} times' for word, count in words.items())
+    taken = ", ".join(f'"{word}" {counted(n, "time")}' for word, n in words.items())
+    size = (counted(inspection.n_rows, "row"), counted(len(inspection.columns), "column"))
     console.print(
-        f"{name}: {inspection.n_rows} rows, {len(inspection.columns)} columns, "
-        f"{inspection.n_missing} cells missing ({share:.1%})" + (f": {taken}" if taken else ""),
+        f"{name}: {', '.join(size)}, {counted(inspection.n_missing, 'cell')} missing "
+        f"({share:.1%})" + (f": {taken}" if taken else ""),
         soft_wrap=True,
     )
-    if count := file.reading.document.n_comments:
+    document = file.reading.document
+    if len(document.sheets) > 1:
+        others = ", ".join(sheet for sheet in document.sheets if sheet != document.sheet)
+        console.print(f"sheet {document.sheet!r}; the others are {others}", soft_wrap=True)
+    if document.remark:
+        console.print(document.remark, soft_wrap=True)
+    if count := document.n_comments:
         lines = "the first line begins" if count == 1 else f"the first {count} lines begin"
         text = f"{lines} with #: not read as part of the table, and kept in text files"
         console.print(text, soft_wrap=True)
@@ -147,6 +172,16 @@ def print_inspection(console: Console, file: Inspected) -> None:
         console.print(hint.text + remedy, soft_wrap=True)
 
 
+def print_quality(console: Console, quality: "Quality") -> None:
+    """How well the imputed columns are predicted."""
+    (first, *numbers, last), *_ = quality.rows()
+    view = view_of([first], numbers)
+    view.add_column(last)
+    for cells in quality.rows()[1:]:
+        view.add_row(*cells)
+    console.print(view)
+
+
 def print_patterns(console: Console, inspection: Inspection) -> None:
     """Which columns are missing together, the most frequent patterns first."""
     view = view_of([], ["rows"])
@@ -155,14 +190,15 @@ def print_patterns(console: Console, inspection: Inspection) -> None:
         view.add_row(str(pattern.n_rows), ", ".join(pattern.missing) or "nothing")
     more = inspection.n_patterns - len(inspection.patterns)
     if more > 0:
-        view.add_row("", f"... and {more} further patterns")
+        view.add_row("", f"... and {counted(more, 'further pattern')}")
     console.print()
     console.print(view)
 
 
 def print_cells(console: Console, reading: Reading, *cells: Mapping[int, Cells]) -> None:
     """The first imputed cells of each column: means, and lower and upper ends of intervals."""
-    names = ("row", "column", "imputed", "90 % interval")
+    numbers = reading.document.row_numbers()
+    names = (reading.document.row_word, "column", "imputed", "90 % interval")
     view = view_of(names, title="some of the completed cells")
     shown = [reading.frame(own, as_text=True).columns for own in cells]
     for position in cells[0]:
@@ -170,5 +206,5 @@ def print_cells(console: Console, reading: Reading, *cells: Mapping[int, Cells])
         for row in column.missing.nonzero()[0][:2]:
             values = [str(columns[position][row]) for columns in shown]
             interval = "" if column.storage == "text" else f"{values[1]} to {values[2]}"
-            view.add_row(str(row + 1), column.name, values[0], interval)
+            view.add_row(str(numbers[row]), column.name, values[0], interval)
     console.print(view)

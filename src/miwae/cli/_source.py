@@ -2,9 +2,20 @@
 
 import codecs
 import sys
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from miwae.cli._options import Format, Texts, kinds_and_orders, limits_of, marks_of
+from miwae.cli._options import (
+    NO_ROLES,
+    Format,
+    Roles,
+    Texts,
+    conditions_of,
+    kinds_and_orders,
+    limits_of,
+    marks_of,
+    roles_of,
+)
 from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
 from miwae.documents import DEFAULT_NA, Document, Reading, open_document
 from miwae.errors import DataError, SettingsError
@@ -16,9 +27,13 @@ class Source(NamedTuple):
     kinds: dict[str, str]
     limits: dict[str, tuple[float | None, float | None]]
     marks: tuple[Any, ...]
+    roles: dict[str, str]
+    not_applicable: dict[str, str]
 
 
-def opened(source: str, form: Format, kind: Texts = None, bounds: Texts = None) -> Source:
+def opened(
+    source: str, form: Format, kind: Texts = None, bounds: Texts = None, roles: Roles = NO_ROLES
+) -> Source:
     if form.delimiter is not None and len(form.delimiter) != 1:
         raise SettingsError(f"--delimiter {form.delimiter!r} must be a single character")
     try:
@@ -34,11 +49,15 @@ def opened(source: str, form: Format, kind: Texts = None, bounds: Texts = None) 
         na_words=(*(() if form.only_na else DEFAULT_NA), *(form.na or ())),
         header=not form.no_header,
         date_orders=orders or None,
+        sheet=form.sheet,
+        allow_large=form.allow_large,
     )
     if not document.n_rows or not document.names:
         name = "standard input" if source == "-" else source
-        raise DataError(f"{name}: the table has no rows")
-    return Source(source, document, kinds, limits, marks_of(form.na))
+        remark = f"; {document.remark}" if document.remark else ""
+        raise DataError(f"{name}: the table has no rows{remark}")
+    asked = roles_of(document.names, roles), conditions_of(roles)
+    return Source(source, document, kinds, limits, marks_of(form.na), *asked)
 
 
 class Inspected(NamedTuple):
@@ -51,6 +70,7 @@ class Inspected(NamedTuple):
     def of(cls, source: Source, reading: Reading, schema: Schema) -> "Inspected":
         of_text = source.document.family == "text"
         inspection = inspect_columns(reading.columns, schema, of_text=of_text)
+        inspection = replace(inspection, hints=inspection.hints + reading.hints())
         return cls(source, reading, schema, inspection)
 
     def as_data(self) -> dict[str, Any]:
@@ -58,13 +78,20 @@ class Inspected(NamedTuple):
             "file": self.source.name,
             "taken_as_missing": self.reading.missing_words(),
             "comment_lines": self.reading.document.n_comments,
+            "sheets": list(self.reading.document.sheets),
             **self.inspection.as_data(),
         }
 
 
 def inspected(source: Source) -> Inspected:
     reading = source.document.read(source.marks)
-    schema = infer_schema(reading.columns, column_kinds=source.kinds, bounds=source.limits)
+    schema = infer_schema(
+        reading.columns,
+        column_kinds=source.kinds,
+        bounds=source.limits,
+        roles=source.roles,
+        not_applicable=source.not_applicable,
+    )
     return Inspected.of(source, reading, schema)
 
 

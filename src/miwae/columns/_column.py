@@ -1,18 +1,32 @@
 """A column in neutral form, whatever library or file it comes from, and cells to put into it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from miwae._words import counted
 from miwae.columns._values import TIMES, Storage, seconds_text, value_text
 from miwae.errors import DataError
 from miwae.events import Event
 
 Flags: TypeAlias = Bool[np.ndarray, " N"]
 Numbers: TypeAlias = Float[np.ndarray, " H"]  # of some cells
-Quantiles: TypeAlias = Float[np.ndarray, "Q N"]
+Ends: TypeAlias = Float[np.ndarray, "Q N"]  # of intervals
+
+
+# Fewer observed cells, or a larger share of missing ones, do not show how a column depends on the
+# others.
+FEW_CELLS, MOST_MISSING = 30, 0.9
+
+
+def is_sparse(missing: Flags) -> bool:
+    """Whether so few cells are observed that what is imputed is hardly more than a guess."""
+    n_rows, n_observed = len(missing), int(np.count_nonzero(~missing))
+    few = n_observed < FEW_CELLS and n_observed < n_rows / 2
+    return n_observed > 0 and (few or n_observed < n_rows * (1 - MOST_MISSING))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +56,9 @@ class Column:
     # text files and spreadsheets, for Python objects, and for columns without values that have
     # only the type that a library gives to empty columns.
     typed: bool = True
+    # A row in words, as the program counts that shows the table: "row 3" from 0 in a frame,
+    # "line 5" of a text file.
+    place: Callable[[int], str] = "row {}".format
 
     @property
     def n_observed(self) -> int:
@@ -67,14 +84,14 @@ class Column:
         if len(infinite):
             row = int(infinite[0])
             raise DataError(
-                f"column {self.name!r} has the value {self.values[row]} in row {row}: only finite "
-                "numbers can be modelled; correct it, or mark it as missing"
+                f"column {self.name!r} has the value {self.values[row]} in {self.place(row)}: "
+                "only finite numbers can be modelled; correct it, or mark it as missing"
             )
 
     def refusal(self, label: str, why: str, offending: Flags | None = None) -> DataError:
         """What to raise if it cannot be of a kind; shows the first offending cell."""
         rows = np.flatnonzero(False if offending is None else offending & ~self.missing)
-        where = f" (row {rows[0]}: {self.text(int(rows[0]))})" if len(rows) else ""
+        where = f" ({self.place(int(rows[0]))}: {self.text(int(rows[0]))})" if len(rows) else ""
         return DataError(f"column {self.name!r} cannot be {label}: {why}{where}")
 
     def unusable(
@@ -84,7 +101,7 @@ class Column:
         rows = np.flatnonzero(where)
         if not len(rows):
             return ()
-        such = f"({len(rows)} such {'cell' if len(rows) == 1 else 'cells'})"
+        such = f"({counted(len(rows), 'such cell')})"
         wrong = f"the value {self.text(int(rows[0]))} {what} {such}"
         text = f"column {self.name!r}: {wrong}: kept in the table, {then}"
         return (Event("value", self.name, len(rows), text),)

@@ -3,15 +3,17 @@
 import itertools
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
-from miwae.columns._column import Column
+from miwae._words import counted
+from miwae.columns._column import Column, is_sparse
+from miwae.columns._missingness import missing_cells, missing_patterns
 from miwae.columns._schema import ColumnSchema, Schema
 
 MOST_PATTERNS = 10
@@ -98,30 +100,28 @@ def inspect_columns(
     """
     if not columns:
         return Inspection(0, (), (), 0, ())
-    missing = np.stack([column.missing for column in columns], axis=1)
-    # A row is a few bytes, which are counted fast and sorted as their bits are.
-    packed = np.packbits(missing, axis=1)
-    counts = Counter(packed.view(f"V{packed.shape[1]}")[:, 0].tolist())
-    frequent = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_PATTERNS]
+    missing = missing_cells(columns)
+    patterns = missing_patterns(missing)
+    frequent = list(zip(*patterns, strict=True))[:MOST_PATTERNS]
     inspected, hints = [], []
     for column, known in zip(columns, schema.columns, strict=True):
         n_distinct = len(np.unique(column.observed_values))
         shown = known.kind.label, known.reason, column.n_missing, n_distinct
         inspected.append(ColumnInspection(column.name, *shown))
         hints += _suspicious(column)
+        hints += _sparse(column, known)
         hints += _unread(column, known, of_text=of_text) + _compact(column, known)
     return Inspection(
         len(missing),
         tuple(inspected),
-        tuple(Pattern(_names(columns, row), count) for row, count in frequent),
-        len(counts),
+        tuple(Pattern(_names(columns, row), int(count)) for row, count in frequent),
+        len(patterns.n_rows),
         tuple(hints),
     )
 
 
-def _names(columns: Sequence[Column], packed: bytes) -> tuple[str, ...]:
-    bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=len(columns))
-    return tuple(column.name for column, bit in zip(columns, bits, strict=True) if bit)
+def _names(columns: Sequence[Column], missing: Bool[np.ndarray, " C"]) -> tuple[str, ...]:
+    return tuple(column.name for column in itertools.compress(columns, missing))
 
 
 def _suspicious(column: Column) -> Iterator[Hint]:
@@ -142,6 +142,17 @@ def _suspicious(column: Column) -> Iterator[Hint]:
                 f"others ({low:g} to {high:g}): does it mean that the value is missing?"
             )
             yield Hint(column.name, text, f"--na {value:g}")
+
+
+def _sparse(column: Column, known: ColumnSchema) -> list[Hint]:
+    if not known.kind.modelled or known.role == "predictor" or not is_sparse(column.missing):
+        return []
+    text = (
+        f"column {column.name!r} has a value in {column.n_observed} of {len(column.missing)} "
+        "rows: what is imputed is hardly more than a guess. To leave it as it is: "
+        f"--ignore {shlex.quote(column.name)}."
+    )
+    return [Hint(column.name, text)]
 
 
 def _unread(column: Column, known: ColumnSchema, *, of_text: bool) -> list[Hint]:
@@ -177,7 +188,7 @@ def _stray_words(column: Column) -> list[Hint]:
     options = " ".join(f"--na {shlex.quote(word)}" for word in words)
     text = (
         f"column {column.name!r} is read as text because of {', '.join(map(repr, words))} "
-        f"({n_cells} {'cell' if n_cells == 1 else 'cells'}); all others look like numbers. If "
+        f"({counted(n_cells, 'cell')}); all others look like numbers. If "
         f"that means 'missing', say so: {options} (in Python: missing_values)."
     )
     return [Hint(column.name, text)]

@@ -1,6 +1,7 @@
 """Columns of Python objects: what they hold is found by looking at every cell."""
 
 import datetime
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -30,6 +31,7 @@ MODELLED = {"boolean", "number", "text", *TIMES}
 # What datetime can express, in seconds since 1970.
 FIRST = seconds_of(datetime.datetime.min)
 LAST = seconds_of(datetime.datetime.max.replace(microsecond=0))
+LAST_DAY = datetime.date.max.toordinal()
 
 # What a duration of pandas can express, in seconds: those of Python are longer.
 LONGEST = 9.2e9
@@ -46,7 +48,7 @@ def _read(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
     types = set(map(type, observed))
     kinds = {storage_of(cls) for cls in types}
     if kinds <= {"number"}:
-        values = _spread(np.array([float(v) for v in observed], np.float64), missing)
+        values = _spread(np.array([_float(v) for v in observed], np.float64), missing)
         whole = bool(types) and all(issubclass(cls, int | np.integer) for cls in types)
         return number_column(name, values, missing, (), whole=whole, dtype=dtype)
     storage = "boolean" if kinds == {"boolean"} else _sort_of_time(kinds)
@@ -59,6 +61,14 @@ def _read(array: np.ndarray, name: str, marks: Marks, dtype: str) -> Column:
     if kinds <= {"text", "number", "boolean"}:
         return _text(observed, missing, name, dtype)
     return other_column(name, missing, dtype=dtype)
+
+
+def _float(value: Any) -> float:
+    """A number as float64; one that is beyond all of them (10**400) is infinite, and no error."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _sort_of_time(kinds: set[str | None]) -> Storage | None:
@@ -152,13 +162,13 @@ def _instants(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
         return list(ticks_of(seconds, "us").astype("datetime64[us]").astype(first.dtype))
     if not isinstance(first, datetime.datetime):
         days = ticks_of(seconds, "D") + datetime.date(1970, 1, 1).toordinal()
-        return [cls.fromordinal(int(day)) for day in days]
-    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if first.tzinfo else None)
-    spans = (datetime.timedelta(microseconds=t) for t in ticks_of(seconds, "us").tolist())
-    instants = (epoch + span for span in spans)
+        # The last day, rounded, is the one after it.
+        return [cls.fromordinal(int(day)) for day in np.minimum(days, LAST_DAY)]
+    instants = ticks_of(seconds, "us").astype("datetime64[us]").tolist()
     if first.tzinfo:
-        instants = (instant.astimezone(first.tzinfo) for instant in instants)
-    return list(instants if cls is datetime.datetime else map(cls, instants))
+        in_utc = (instant.replace(tzinfo=datetime.UTC) for instant in instants)
+        instants = [instant.astimezone(first.tzinfo) for instant in in_utc]
+    return instants if cls is datetime.datetime else list(map(cls, instants))
 
 
 def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
@@ -172,9 +182,8 @@ def _durations(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
 
 
 def _clocks(first: Any, seconds: Float[np.ndarray, " H"]) -> list[Any]:
-    midnight = datetime.datetime.min
-    spans = (datetime.timedelta(microseconds=t) for t in ticks_of_day(seconds, "us").tolist())
-    return [(midnight + span).time().replace(tzinfo=first.tzinfo) for span in spans]
+    instants = ticks_of_day(seconds, "us").astype("datetime64[us]").tolist()
+    return [instant.time().replace(tzinfo=first.tzinfo) for instant in instants]
 
 
 # How each sort of times is made, and an example for columns that have none.

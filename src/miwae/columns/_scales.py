@@ -143,7 +143,7 @@ def choose_scale(x: Float[np.ndarray, " N"], *, has_zero: bool = True) -> Scale:
     user's own scale is kept unless another one is clearly better. Where zero is a convention, as
     for instants (`has_zero`), only scales that a shift of the data does not change are tried.
 
-    Example:
+    Examples:
         >>> choose_scale(np.exp(np.random.default_rng(0).normal(size=500))).shape
         'log'
     """

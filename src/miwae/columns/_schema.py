@@ -2,18 +2,37 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from miwae._words import counted
 from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._conditions import checked_condition, holds
+from miwae.columns._plausible import EVERYTHING, Range, plausible_range, without_impossible
 from miwae.columns._summary import Summary, summarise
-from miwae.columns._user_settings import by_position, checked_bounds, require_kind
+from miwae.columns._user_settings import (
+    Role,
+    by_position,
+    checked_bounds,
+    checked_role,
+    require_kind,
+)
 from miwae.columns._values import value_text
-from miwae.columns.kinds import KINDS_IN_ORDER, LABELS, Constant, Empty, Instant, Number, Skipped
+from miwae.columns.kinds import (
+    KINDS_IN_ORDER,
+    LABELS,
+    Constant,
+    Count,
+    Empty,
+    Instant,
+    Number,
+    Skipped,
+)
 from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Limits, Recognised
 from miwae.columns.kinds._number import outside
+from miwae.columns.kinds._unmodelled import is_row_number
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
@@ -26,20 +45,26 @@ class ColumnSchema:
     storage: Storage  # how the table stored it when it was learned
     example: str = ""  # a cell as the file wrote it; empty where the table has types
     specified: bool = False  # the user gave the kind
+    plausible: Range = EVERYTHING  # numbers beyond are impossible, judged by all others
+    role: Role = "both"  # whether it is used and imputed
+    # Where this holds, missing cells do not apply: they are not imputed. "" for nowhere.
+    not_applicable: str = ""
 
     def encoded(self, column: Column) -> Encoding:
         """New cells of the column on the scale of the model.
 
         Values that the model does not know (an unseen category, a zero where only positive numbers
-        were seen, a number outside the bounds that were given) are left out of it, and an event
-        says so; the cells themselves stay as they are.
+        were seen, a number outside the bounds that were given or far beyond all others) are left
+        out of it, and an event says so; the cells themselves stay as they are.
         """
         if not self.kind.modelled or not column.n_observed:
             return Encoding.nothing(len(column.missing))
         same_time = TIMES.get(self.storage) == TIMES.get(column.storage)
         if column.storage == "other" or not same_time or not self.kind.reads(column):
             raise self.wrong_type(column)
-        return self.kind.encoded(column)
+        usual, wild = without_impossible(column, self.plausible)
+        encoding = self.kind.encoded(usual)
+        return encoding._replace(events=(*wild, *encoding.events))
 
     def cells(self, rows: np.ndarray, y: Float[np.ndarray, " H"]) -> Cells:
         lower, upper = self.kind.limits
@@ -48,9 +73,17 @@ class ColumnSchema:
 
     def is_imputed(self, column: Column, *, zeros_if_empty: bool) -> bool:
         """Whether missing cells are filled, by zeros where numbers had no value at all."""
+        if self.role == "predictor":
+            return False
         if isinstance(self.kind, Empty):
             return zeros_if_empty and column.storage in ("number", "boolean")
         return not isinstance(self.kind, Skipped)
+
+    def gaps(self, column: Column, columns: Sequence[Column]) -> Column:
+        """The column of a table without the missing cells that do not apply."""
+        if not self.not_applicable:
+            return column
+        return replace(column, missing=column.missing & ~holds(self.not_applicable, columns))
 
     def event(self) -> Event:
         text = f"column {self.name!r} is {self.kind.label}: {self.reason}"
@@ -61,11 +94,15 @@ class ColumnSchema:
         n_missing = column.n_missing
         if not n_missing or self.is_imputed(column, zeros_if_empty=zeros_if_empty):
             return ()
+        stay = counted(n_missing, "missing cell stays", "missing cells stay")
+        if self.role in ("ignore", "predictor"):
+            how = "ignored" if self.role == "ignore" else "a predictor, which is not imputed"
+            text = f"column {self.name!r} is {how}: its {stay} missing"
+            return (Event("role", self.name, n_missing, text),)
         if isinstance(self.kind, Empty):
             text = f"column {self.name!r} has no observed cell: nothing is imputed"
             return (Event("empty", self.name, n_missing, text),)
-        stay = "missing cell stays" if n_missing == 1 else "missing cells stay"
-        text = f"column {self.name!r} is not modelled: its {n_missing} {stay} missing"
+        text = f"column {self.name!r} is not modelled: its {stay} missing"
         if column.n_observed and column.storage != "other":
             text += "; give its kind to have it imputed"
         return (Event("not filled", self.name, n_missing, text),)
@@ -90,7 +127,7 @@ class ColumnSchema:
             what = f"values of type {column.dtype}"
         elif column.n_observed:
             row = int(np.argmin(column.missing))
-            what += f", such as {column.text(row)} in row {row}"
+            what += f", such as {column.text(row)} in {column.place(row)}"
         times = TIMES.get(self.storage)
         remedy = f"convert it to {times}, or fit again" if times else "convert it"
         return self._changed(f"now holds {what}: {remedy}")
@@ -114,6 +151,11 @@ class Schema:
         return tuple(i for i, column in enumerate(self.columns) if column.kind.modelled)
 
     @property
+    def targets(self) -> tuple[int, ...]:
+        """Positions of the columns that are imputed, but not used to impute others."""
+        return tuple(i for i, column in enumerate(self.columns) if column.role == "target")
+
+    @property
     def empty(self) -> tuple[int, ...]:
         return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Empty))
 
@@ -132,16 +174,16 @@ def infer_schema(
     *,
     column_kinds: Mapping[Any, Any] | None = None,
     bounds: Mapping[Any, Any] | None = None,
+    roles: Mapping[Any, Any] | None = None,
+    not_applicable: Mapping[Any, Any] | None = None,
     summaries: Sequence[Summary] | None = None,
 ) -> Schema:
     """Decide what each column is, by its storage and its observed cells.
 
-    Args:
-        columns: of the table, or of a sample of its rows.
-        column_kinds: kinds that the user knows better, by name or position. "ordinal:a<b<c" also
-            gives the order of the levels.
-        bounds: (lower, upper) of numeric columns, by name or position; None for no limit.
-        summaries: of all rows, where `columns` has a sample of them.
+    What the user knows better is given by name or position: `column_kinds`, where "ordinal:a<b<c"
+    also gives the order of the levels, `bounds`, (lower, upper) with None for no limit, `roles`,
+    and `not_applicable`, conditions such as "garage == 0" under which missing cells are not
+    imputed. The `summaries` are of all rows, where `columns` has a sample of them.
     """
     names = [column.name for column in columns]
     kinds = by_position(names, column_kinds, "column_kinds")
@@ -149,22 +191,44 @@ def infer_schema(
         require_kind(names[position], kind)
     pairs = by_position(names, bounds, "bounds").items()
     limits = {position: checked_bounds(names[position], pair) for position, pair in pairs}
+    given = by_position(names, roles, "roles").items()
+    parts: dict[int, Role] = {
+        position: checked_role(names[position], role) for position, role in given
+    }
+    given = by_position(names, not_applicable, "not_applicable").items()
+    where = {position: checked_condition(names[position], c, names) for position, c in given}
     known = map(summarise, columns) if summaries is None else summaries
     both = enumerate(zip(columns, known, strict=True))
-    return Schema(tuple(_column_schema(*c, kinds.get(i), limits.get(i)) for i, c in both))
+    user = lambda i: (kinds.get(i), limits.get(i), parts.get(i), where.get(i))  # noqa: E731
+    asked = lambda i: _Asked(*user(i))  # noqa: E731
+    return Schema(tuple(_column_schema(*own, asked(i)) for i, own in both))
 
 
-def _column_schema(
-    column: Column, summary: Summary, asked: str | None, bounds: Limits
-) -> ColumnSchema:
-    known = (column, summary, bounds)
-    if asked is None:
+class _Asked(NamedTuple):
+    """What the user says about a column; None for what is left to us."""
+
+    kind: str | None
+    bounds: Limits
+    role: Role | None
+    not_applicable: str | None
+
+
+def _column_schema(column: Column, summary: Summary, user: _Asked) -> ColumnSchema:
+    asked, bounds, role, condition = user
+    plausible = _plausible(column, asked, bounds)
+    usual, wild = without_impossible(column, plausible)
+    facts = summarise(usual) if wild else summary
+    if role == "ignore":
+        kind, reason, bounds = Skipped(), "ignored, as specified by the user", None
+    elif not any(user) and is_row_number(column, summary):
+        kind, reason = Skipped(), "row numbers: ignored; give it a kind or a role to have it used"
+    elif asked is None:
         if column.storage in ("number", *TIMES):
             column.require_finite()
-        found = (cls.recognised(*known) for cls in KINDS_IN_ORDER)
+        found = (cls.recognised(usual, facts, bounds) for cls in KINDS_IN_ORDER)
         kind, reason = next(recognised for recognised in found if recognised is not None)
     else:
-        kind, reason = _specified(asked, *known)
+        kind, reason = _specified(asked, usual, facts, bounds)
     if bounds is not None:
         _require_within(column, kind, bounds)
     reason = f"{reason}; {kind.remark}" if kind.remark else reason
@@ -175,7 +239,20 @@ def _column_schema(
         storage=column.storage,
         example=column.example,
         specified=asked is not None,
+        plausible=plausible,
+        role=role or "both",
+        not_applicable=condition or "",
     )
+
+
+def _plausible(column: Column, asked: str | None, bounds: Limits) -> Range:
+    """Which numbers are possible; the user's bounds, and levels that she asks for, always are."""
+    numbers = asked is None or LABELS[asked.partition(":")[0]] in (Number, Count, Instant)
+    if not numbers or column.storage not in ("number", *TIMES):
+        return EVERYTHING
+    low, high = plausible_range(column.observed_values)
+    lower, upper = bounds or (None, None)
+    return -np.inf if lower is not None else low, np.inf if upper is not None else high
 
 
 def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> Recognised:
@@ -210,10 +287,11 @@ def _require_within(column: Column, kind: AbstractKind, bounds: Bounds) -> None:
         )
     beyond = np.flatnonzero(~column.missing & outside(column.values, bounds))
     if len(beyond):
+        row, such = int(beyond[0]), counted(len(beyond), "such cell")
         raise DataError(
-            f"column {column.name!r} has the value {column.text(int(beyond[0]))} in row "
-            f"{beyond[0]}, outside its bounds {bounds} ({len(beyond)} such cells): correct it, "
-            "mark it as missing, or widen the bounds"
+            f"column {column.name!r} has the value {column.text(row)} in {column.place(row)}, "
+            f"outside its bounds {bounds} ({such}): "
+            "correct it, mark it as missing, or widen the bounds"
         )
 
 

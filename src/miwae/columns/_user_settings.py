@@ -2,12 +2,17 @@
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from miwae.columns.kinds import LABELS, Bounds
 from miwae.errors import SettingsError
+
+# "ignore": not part of the model, and returned as it is. "predictor": used to impute others, but
+# not imputed. "target": imputed, but not used to impute others. "both": what columns are without
+# a role.
+Role: TypeAlias = Literal["both", "ignore", "predictor", "target"]
 
 
 def by_position(names: list[str], settings: Mapping[Any, Any] | None, what: str) -> dict[int, Any]:
@@ -50,6 +55,16 @@ def require_kind(name: str, kind: Any) -> None:
             "'ordinal:low<middle<high' or, in text files, 'datetime:day-first' or "
             "'datetime:month-first'"
         )
+
+
+def checked_role(name: str, role: Any) -> Role:
+    if role not in get_args(Role):
+        near = difflib.get_close_matches(str(role), get_args(Role), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise SettingsError(
+            f"column {name!r}: the role {role!r} is not one of {', '.join(get_args(Role))}{hint}"
+        )
+    return role
 
 
 def checked_bounds(name: str, pair: Any) -> Bounds:

@@ -72,6 +72,8 @@ def seconds_of(value: Any) -> float:
         since = datetime.timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
         return since.total_seconds() + value.microsecond / 10**6
     if isinstance(value, datetime.datetime):
+        if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # those of pandas can be so
+            return seconds_of(np.datetime64(value.to_datetime64()))  # pyright: ignore
         return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).timestamp()
     return float((value.toordinal() - EPOCH) * DAY)
 

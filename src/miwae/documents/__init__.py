@@ -10,20 +10,7 @@ All three are pure functions of their arguments: the same patch gives the same b
 called before. Text and Excel files need no pyarrow.
 """
 
-from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
+from miwae.documents._document import DEFAULT_NA, Document, Reading
 from miwae.documents._files import open_document, require_writable, write, write_frame, write_long
 from miwae.documents._frame import Frame
-
-__all__ = [
-    "DEFAULT_NA",
-    "Document",
-    "Family",
-    "Frame",
-    "Patch",
-    "Reading",
-    "open_document",
-    "require_writable",
-    "write",
-    "write_frame",
-    "write_long",
-]
+from miwae.documents._further import FLAG, require_free_names

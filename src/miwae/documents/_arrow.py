@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from miwae.columns import check_names
 from miwae.documents._document import Document, Family, Patch, Reading
-from miwae.documents._frame import Frame, arrow_bytes, extra
+from miwae.documents._frame import NO_COLUMNS, Frame, arrow_bytes, arrow_table, extra
 from miwae.errors import DataError
 
 
@@ -32,8 +32,11 @@ class ArrowDocument(Document):
 class ArrowReading(Reading):
     document: ArrowDocument
 
-    def patched(self, cells: Patch, suffix: str = "") -> memoryview:
-        return arrow_bytes(self._completed(cells), suffix or self.document.suffix)
+    def patched(self, cells: Patch, suffix: str = "", added: Frame = NO_COLUMNS) -> memoryview:
+        table = self._completed(cells)
+        for name, column in zip(added.names, arrow_table(added).columns, strict=True):
+            table = table.append_column(name, column)
+        return arrow_bytes(table, suffix or self.document.suffix)
 
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
         return Frame(self.document.names, tuple(self._completed(cells).columns))
@@ -51,8 +54,10 @@ def open_arrow(content: bytes, suffix: str) -> ArrowDocument:
             table = extra("pyarrow.parquet").ParquetFile(pa.BufferReader(content)).read()
         else:
             table = extra("pyarrow.feather").read_table(pa.BufferReader(content))
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"this is not a {suffix[1:]} file: {error}") from error
-    names = tuple(table.column_names)
+        table.validate(full=True)  # a damaged file can have indices that lead out of memory
+        names = tuple(table.column_names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        why = " ".join(str(error).split())  # pyarrow's messages can have several lines
+        raise DataError(f"this is not a {suffix[1:]} file: {why}") from error
     check_names(names)
     return ArrowDocument(names=names, n_rows=table.num_rows, table=table, suffix=suffix)

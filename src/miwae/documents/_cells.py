@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +11,8 @@ from jaxtyping import Float
 
 from miwae.columns import Column, is_missing
 from miwae.documents._dialect import QUOTE
-from miwae.documents._formats import (
-    BooleanFormat,
-    CellFormat,
-    NumberFormat,
-    PlainFormat,
-    example_of,
-)
+from miwae.documents._dress import UNDRESSED, Dress, common_dress
+from miwae.documents._formats import NO_FORMAT, BooleanFormat, CellFormat, NumberFormat, example_of
 from miwae.documents._records import Bytes, Spans, fixed_width, span_bytes
 from miwae.documents._times import TimeFormat, parsed_times
 
@@ -104,21 +99,25 @@ def parse_column(
     mark: str,
     order: str | None = None,
     known: Known | None = None,
+    *,
+    sure: bool = True,
 ) -> ParsedColumn:
     """Find out the type of a column from its cells.
 
-    `order` (of year, month and day) and `known` count where the cells do not show it.
+    `order` (of year, month and day) and `known` count where the cells do not show it. Unless the
+    decimal mark is `sure`, 1,766 is text.
     """
     texts, quoted = cells
     value_of = dict.fromkeys(texts, np.nan)
     distinct = [text for text in value_of if text not in missing.words]
-    typed = _by_own_look(distinct, missing, mark, order)
+    typed = _by_own_look(distinct, missing, mark, order, sure=sure)
     if known is not None:
         typed = _as_learned(distinct, missing, typed, known)
     value_of.update(zip(distinct, typed.values.tolist(), strict=True))
     values = np.fromiter(map(value_of.__getitem__, texts), np.float64, len(texts))
     absent, form = np.isnan(values), typed.form
-    example = "" if absent.all() else example_of(form)
+    shows_none = absent.all() or typed.fields["storage"] == "text"
+    example = "" if shows_none else example_of(form)
     if known is not None and absent.all() and known.storage != "text":
         form = known.form
     stored = {"dtype": "text", "example": example, "typed": False, **typed.fields}
@@ -169,8 +168,8 @@ def plain_numbers(
 
 
 def format_of(example: str) -> CellFormat:
-    mark = "," if "," in example else "."
-    return _by_own_look([example], Missing(frozenset()), mark).form
+    forms = [_by_own_look([example], Missing(frozenset()), mark).form for mark in ".,"]
+    return next((form for form in forms if form != NO_FORMAT), NO_FORMAT)
 
 
 def has_decimals(texts: Sequence[str], missing: Missing, mark: str) -> bool:
@@ -183,8 +182,8 @@ def has_decimals(texts: Sequence[str], missing: Missing, mark: str) -> bool:
     return not all(map(thousands, marked)) and any(text.partition(mark)[2] for text in marked)
 
 
-def cell_texts(data: Bytes, raw: Spans, encoding: str) -> CellTexts:
-    fields = [field.decode(encoding).strip(" \t") for field in span_bytes(data, raw)]
+def cell_texts(data: Bytes, raw: Spans) -> CellTexts:
+    fields = [field.decode().strip(" \t") for field in span_bytes(data, raw)]
     quoted = [len(field) >= 2 and field[0] == field[-1] == QUOTE for field in fields]
     texts = [
         field[1:-1].strip(" \t").replace(QUOTE * 2, QUOTE) if in_quotes else field
@@ -208,7 +207,12 @@ def _as_learned(texts: Sequence[str], missing: Missing, own: _Typed, known: Know
 
 
 def _by_own_look(
-    texts: Sequence[str], missing: Missing, mark: str, order: str | None = None
+    texts: Sequence[str],
+    missing: Missing,
+    mark: str,
+    order: str | None = None,
+    *,
+    sure: bool = True,
 ) -> _Typed:
     """What distinct texts look like."""
     for words in _BOOLEANS:
@@ -216,7 +220,9 @@ def _by_own_look(
             flags = np.array([float(text == words[1]) for text in texts])
             return _Typed({"storage": "boolean"}, flags, BooleanFormat(words))
     if all(map(_NUMBERS[mark].fullmatch, texts)):
-        return _numbers([text.replace(mark, ".") for text in texts], missing, mark)
+        return _numbers(texts, missing, mark)
+    if (dress := common_dress(texts, mark, sure=sure)) is not None:
+        return _numbers(texts, missing, mark, dress)
     if (times := parsed_times(texts, order)) is not None:
         values, form = times
         return _Typed({"storage": "time" if form.has_date else "clock"}, values, form)
@@ -227,18 +233,21 @@ def _levels(texts: Sequence[str], levels: Sequence[str]) -> _Typed:
     """Text, of which all but the levels is missing."""
     place = {level: float(index) for index, level in enumerate(sorted(levels))}
     values = np.array([place.get(text, np.nan) for text in texts])
-    return _Typed({"storage": "text", "levels": tuple(place)}, values, PlainFormat())
+    return _Typed({"storage": "text", "levels": tuple(place)}, values, NO_FORMAT)
 
 
-def _numbers(texts: Sequence[str], missing: Missing, mark: str) -> _Typed:
+def _numbers(
+    texts: Sequence[str], missing: Missing, mark: str, dress: Dress = UNDRESSED
+) -> _Typed:
+    texts = [dress.off(text).replace(mark, ".") for text in texts]
     values = np.fromiter(map(float, texts), np.float64, len(texts))
     values[np.isin(values, list(missing.numbers))] = np.nan
     # The format of numbers that mean missing does not count: -999 among 0.10 and 0.25.
     shown = list(itertools.compress(texts, ~np.isnan(values)))
     if not shown:  # six digits suit large and small numbers
-        form = NumberFormat(exponent=True, mark=mark)
+        form = replace(NO_FORMAT, mark=mark)
         return _Typed({"storage": "number", "whole": False}, values, form)
     decimals = max(len(text.partition(".")[2]) for text in shown)
-    form = NumberFormat(decimals, any("e" in text.lower() for text in shown), mark)
+    form = NumberFormat(decimals, any("e" in text.lower() for text in shown), mark, dress)
     whole = all(text.lstrip("+-").isdecimal() for text in shown)
     return _Typed({"storage": "number", "whole": whole}, values, form)

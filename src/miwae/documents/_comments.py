@@ -25,7 +25,7 @@ _MOST_LINES = 20
 
 
 def split_comments(
-    data: bytes, delimiter: str | None, encoding: str, na_words: Set[str], *, header: bool
+    data: bytes, delimiter: str | None, na_words: Set[str], *, header: bool
 ) -> tuple[bytes, bytes]:
     """The leading lines that begin with #, with the blank lines after them, and the rest.
 
@@ -36,15 +36,15 @@ def split_comments(
     last, end = 0, 0
     while found := _COMMENT.match(data, end):
         field = _FIRST_FIELD.match(data, end)
-        if field and field[0].decode(encoding, errors="replace").strip() in na_words:
+        if field and field[0].decode().strip() in na_words:
             break
         last, end = end, found.end()
     rest = data[end:]
     if not end or not rest.strip():
         return b"", data
     mark = delimiter or sniffed_delimiter(rest)
-    (line,) = _first_records(data[last:end].rstrip(b"\r\n"), mark, encoding, 1)
-    records = _first_records(rest, mark, encoding, 2)
+    (line,) = _first_records(data[last:end].rstrip(b"\r\n"), mark, 1)
+    records = _first_records(rest, mark, 2)
     belongs = len(line) == len(records[0])
     if header:
         belongs &= _lacks_header(records, na_words, spaced=line[0].startswith("# "))
@@ -53,7 +53,7 @@ def split_comments(
     return (data[:last], data[last:]) if belongs else (data[:end], rest)
 
 
-def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) -> None:
+def refuse_title(data: bytes, na_words: Set[str], *, above: int) -> None:
     """Refuse a first line that is a title above the names, or that names the delimiter.
 
     It is a title if all other lines, except blank ones, have the same number of fields, but this
@@ -61,14 +61,11 @@ def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) 
     have some. It is not a title if another delimiter splits all lines alike.
     """
     if named := _DELIMITER_LINE.match(data):
-        mark = named[1].decode(encoding)
         raise DataError(
             f"line {above + 1} names the delimiter and belongs to no table: delete it, and name "
-            f"the delimiter ({mark!r}) if another one is found"
+            f"the delimiter ({named[1].decode()!r}) if another one is found"
         )
-    split = [
-        [r for r in _first_records(data, mark, encoding, _MOST_LINES) if r] for mark in DELIMITERS
-    ]
+    split = [list(filter(None, _first_records(data, m, _MOST_LINES))) for m in DELIMITERS]
     if any(records and {len(r) for r in records} == {len(records[0])} != {1} for records in split):
         return
     for records in split:
@@ -83,9 +80,9 @@ def refuse_title(data: bytes, encoding: str, na_words: Set[str], *, above: int) 
             )
 
 
-def _first_records(data: bytes, delimiter: str, encoding: str, count: int) -> list[list[str]]:
+def _first_records(data: bytes, delimiter: str, count: int) -> list[list[str]]:
     """The fields of the first records, split by the csv module, which is exact enough here."""
-    text = data[:_START].decode(encoding, errors="replace")
+    text = data[:_START].decode(errors="replace")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     return list(itertools.islice(reader, count))
 

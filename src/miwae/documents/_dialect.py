@@ -3,6 +3,7 @@
 import codecs
 from dataclasses import dataclass
 
+from miwae.documents._frame import Frame, texts_of
 from miwae.errors import DataError
 
 QUOTE = '"'
@@ -13,9 +14,6 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# In these a delimiter's byte is always a delimiter, so files can be split without being decoded.
-_SPLIT_AS_BYTES = {"ascii", "utf-8", "cp1252", "iso8859-1"}
-
 # How binary files start that need not have a NUL byte early on.
 _MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1", b"%PDF", b"\x89PNG", b"\xd0\xcf\x11\xe0")
 
@@ -23,7 +21,7 @@ _MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PAR1", b"ARROW1", b"%PDF", b"\x89PNG", b
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
     delimiter: str = ","
-    encoding: str = "utf-8"  # without the byte order mark
+    encoding: str = "utf-8"  # of the file; in memory its text is UTF-8
     bom: bytes = b""
     line_terminator: str = "\n"  # of the first record, and of records that are added
     decimal: str = "."
@@ -31,7 +29,7 @@ class Dialect:
     header: bool = True
 
     def field(self, text: str, *, quoted: bool = False) -> bytes:
-        """A text as a raw field in the inner encoding, in quotes if wanted or needed."""
+        """A text as a raw field in UTF-8, in quotes if wanted or needed."""
         try:
             text.encode(self.encoding)
         except UnicodeEncodeError:
@@ -39,16 +37,22 @@ class Dialect:
                 f"{text!r} cannot be written in {self.encoding}, the encoding of the file: "
                 "convert the file to UTF-8"
             ) from None
-        raw = text.encode(inner_encoding(self.encoding))
+        raw = text.encode()
         special = (self.delimiter, QUOTE, "\n", "\r")
         return in_quotes(raw) if quoted or any(mark in text for mark in special) else raw
 
+    def further_fields(self, frame: Frame) -> list[bytes]:
+        """What is added after each record, the header included, for further columns."""
+        texts = [texts_of(*pair) for pair in zip(frame.columns, frame.names, strict=True)]
+        records = [frame.names] if self.header else []
+        records += zip(*texts, strict=True)
+        mark = self.delimiter.encode()
+        return [b"".join(mark + self.field(text) for text in record) for record in records]
+
     def encoded(self, inner: bytes) -> bytes:
-        """A text in the inner encoding as the content of a file: the inverse of `decoded`."""
-        here = inner_encoding(self.encoding)
-        if here == codecs.lookup(self.encoding).name:
-            return self.bom + inner
-        return self.bom + inner.decode(here).encode(self.encoding)
+        """A text in UTF-8 as the content of a file: the inverse of `decoded`."""
+        own = inner if self.encoding == "utf-8" else inner.decode().encode(self.encoding)
+        return self.bom + own
 
 
 def in_quotes(raw: bytes) -> bytes:
@@ -57,14 +61,8 @@ def in_quotes(raw: bytes) -> bytes:
     return mark + raw.replace(mark, mark * 2) + mark
 
 
-def inner_encoding(encoding: str) -> str:
-    """The encoding of a text in memory: its own where bytes can be split, otherwise UTF-8."""
-    name = codecs.lookup(encoding).name
-    return name if name in _SPLIT_AS_BYTES else "utf-8"
-
-
 def decoded(data: bytes, encoding: str | None) -> tuple[bytes, str, bytes]:
-    """A text in its inner encoding, the name of its encoding, and its byte order mark."""
+    """A text in UTF-8, the name of its encoding, and its byte order mark."""
     # The mark overrides the given encoding; None is to guess.
     bom, marked = next(((b, name) for b, name in _BOMS if data.startswith(b)), (b"", None))
     body, name = data[len(bom) :], marked
@@ -83,13 +81,13 @@ def decoded(data: bytes, encoding: str | None) -> tuple[bytes, str, bytes]:
         ) from None
     if "\0" in text:
         _refuse_binary(b"\0")
-    if inner_encoding(name) == codecs.lookup(name).name:
+    if name == "utf-8":
         return body, name, bom
     if text.encode(name) != body:
         raise DataError(
             f"this text cannot be written back unchanged in {name}: convert it to UTF-8"
         )
-    return text.encode("utf-8"), name, bom
+    return text.encode(), name, bom
 
 
 def _guessed_encoding(data: bytes) -> str:

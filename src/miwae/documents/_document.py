@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
-from miwae.columns import Cells, Column
-from miwae.documents._frame import Frame
+from miwae.columns import Cells, Column, Hint
+from miwae.documents._frame import NO_COLUMNS, Frame
 
 DEFAULT_NA = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"),
     *("?", ".", "-", "#N/A", "#NA", "<NA>", "NaT"),
 )
 
-Family: TypeAlias = Literal["text", "excel", "arrow"]
+Family: TypeAlias = Literal["text", "excel", "arrow", "statistics", "json"]
 
 # Imputed cells by position of their column.
 Patch: TypeAlias = Mapping[int, Cells]
@@ -27,9 +27,13 @@ class Document(abc.ABC):
     """A file that has been opened: a value that nothing changes."""
 
     family: ClassVar[Family]
+    row_word: ClassVar[str] = "row"  # what the program that shows such files calls a row
     names: tuple[str, ...]
     n_rows: int
     n_comments: int = 0  # lines above the names of a text that are kept but not read
+    sheets: tuple[str, ...] = ()  # of a workbook, all of them
+    sheet: str = ""  # the one that is read
+    remark: str = ""  # what looks wrong with the choice of the sheet, and what to do
 
     @abc.abstractmethod
     def read(self, marks: Iterable[Any] = (), like: Sequence[Any] | None = None) -> "Reading":
@@ -40,13 +44,20 @@ class Document(abc.ABC):
         codes without leading zeros, columns without values.
         """
 
+    def row_numbers(self) -> Int[np.ndarray, " N"]:
+        """The rows as the program counts them that shows such files: from 0 in frames."""
+        return np.arange(self.n_rows)
+
+    def place(self, row: int) -> str:
+        return f"{self.row_word} {self.row_numbers()[row]}"
+
     def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
         """The cells of a column that are never overwritten, by what they are, in words."""
         return {}
 
     def head(self) -> Frame:
         """The columns whose types other formats may not have, with one row."""
-        return Frame((), ())
+        return NO_COLUMNS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,16 +70,22 @@ class Reading(abc.ABC):
     ambiguous: tuple[str, ...] = ()
 
     @abc.abstractmethod
-    def patched(self, cells: Patch, suffix: str = "") -> bytes | memoryview:
+    def patched(
+        self, cells: Patch, suffix: str = "", added: Frame = NO_COLUMNS
+    ) -> bytes | memoryview:
         """The content of the file with some cells replaced, and all others as they were.
 
         The suffix decides between formats of one family: tabs in .tsv, .parquet or .feather.
-        Empty for the format of the document.
+        Empty for the format of the document. The added columns come after all others.
         """
 
     @abc.abstractmethod
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
         """The table with some cells replaced; those of text files as written if `as_text`."""
+
+    def hints(self) -> tuple[Hint, ...]:
+        """What looks wrong with how the words of a text were read."""
+        return ()
 
     def missing_words(self) -> dict[str, int] | None:
         """How often each word of a text was taken as missing, the most frequent first."""

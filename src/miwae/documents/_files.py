@@ -10,11 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from miwae._atomic import require_directory, write_atomically
 from miwae.documents._arrow import open_arrow
-from miwae.documents._dialect import Dialect, inner_encoding
+from miwae.documents._dialect import Dialect
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
-from miwae.documents._excel import open_excel, workbook_bytes
+from miwae.documents._excel import LARGE, RATIO, open_excel, workbook_bytes
 from miwae.documents._frame import Frame, arrow_bytes, arrow_table, extra, stacked, texts_of
+from miwae.documents._further import further_columns
+from miwae.documents._json import json_bytes, open_json
 from miwae.documents._opening import open_text
+from miwae.documents._statistics import READERS, open_statistics, statistics_bytes
 from miwae.documents._text import TextReading
 from miwae.errors import DataError, MiwaeError, SettingsError
 
@@ -22,12 +25,22 @@ _FAMILIES: dict[str, Family] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "text"),
     **dict.fromkeys((".parquet", ".feather", ".arrow"), "arrow"),
     ".xlsx": "excel",
+    **dict.fromkeys(READERS, "statistics"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "json"),
 }
 
 _SUPPORTED = f"the suffixes that are known are {', '.join(_FAMILIES)}, each also with .gz"
 
 # Programs that open such a file expect a format that is not written here.
 _NOT_WRITTEN = frozenset({".xls", ".xlsb", ".xlsm", ".ods", ".json"})
+
+_LIBRARIES: dict[Family, tuple[str, ...]] = {
+    "text": (),
+    "arrow": ("pyarrow",),
+    "excel": ("openpyxl",),
+    "statistics": ("pyreadstat", "pandas"),
+    "json": (),
+}
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"FEA1": ".feather", b"PK\x03\x04": ".xlsx"}
@@ -44,6 +57,8 @@ def open_document(
     na_words: Iterable[str] = DEFAULT_NA,
     header: bool = True,
     date_orders: Mapping[str, str] | None = None,
+    sheet: str | None = None,
+    allow_large: bool = False,
 ) -> Document:
     """Open a file with a table, known by its suffix (also with .gz) or else by its content.
 
@@ -55,13 +70,17 @@ def open_document(
         header: whether the first record of text holds the names.
         date_orders: "day-first" or "month-first" by name of a column of text, for dates such as
             01/02/2024 that do not show which it is.
+        sheet: of an Excel file, by name or number (from 1); None for the first.
+        allow_large: read a file that becomes hundreds of times larger in memory, too.
     """
     content, suffix = _content(path), _suffix(path)
     try:
-        content = _unpacked(content)
+        content = _unpacked(content, allow_large=allow_large)
         if suffix not in _FAMILIES:
             suffix = next((s for magic, s in _MAGIC.items() if content.startswith(magic)), suffix)
         family = _FAMILIES.get(suffix, "text")
+        if sheet is not None and family != "excel":
+            raise SettingsError("sheet is for Excel files (.xlsx): other files have none")
         if family == "text":
             if delimiter is None and suffix == ".tsv":
                 delimiter = "\t"
@@ -81,7 +100,11 @@ def open_document(
                 "given for text files only; store the column as dates"
             )
         if family == "excel":
-            return open_excel(content, na_words=na_words)
+            return open_excel(content, na_words=na_words, sheet=sheet, allow_large=allow_large)
+        if family == "statistics":
+            return open_statistics(content, suffix)
+        if family == "json":
+            return open_json(content)
         return open_arrow(content, suffix)
     except DataError as error:
         place = "standard input" if path == "-" else path
@@ -110,13 +133,22 @@ def _content(path: str) -> bytes:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _unpacked(content: bytes) -> bytes:
+def _unpacked(content: bytes, *, allow_large: bool) -> bytes:
     if not content.startswith(_GZIP):  # whatever the file is called
         return content
+    limit = -1 if allow_large else max(LARGE, RATIO * len(content))
     try:
-        return gzip.decompress(content)
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            unpacked = file.read(limit)
+            more = file.read(1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"the gzip file is damaged or cut off: {error}") from error
+    if more:
+        raise DataError(
+            f"the gzip file of {len(content)} bytes would unpack to more than "
+            f"{limit / 2**20:.0f} MiB: if that is right, allow it by allow_large (--allow-large)"
+        )
+    return unpacked
 
 
 def require_writable(document: Document | None, path: str, *, long: bool = False) -> None:
@@ -125,10 +157,12 @@ def require_writable(document: Document | None, path: str, *, long: bool = False
     The document is None for a plain frame; `long` is for what `write_long` will write.
     """
     family = _family_to_write("text" if document is None else document.family, path)
-    if family != "text":
-        extra("pyarrow" if family == "arrow" else "openpyxl")
+    for library in _LIBRARIES[family]:
+        extra(library)
     if document is not None and family != document.family:
         _frame_bytes([document.head()], family, _suffix(path))
+        if family == "statistics":  # which have rules for names
+            statistics_bytes(Frame(document.names, ((0,),) * len(document.names)), _suffix(path))
     if document is not None and long:
         _refuse_long_names(document.names)
     if path != "-":
@@ -144,18 +178,38 @@ def _refuse_long_names(names: Sequence[str]) -> None:
         )
 
 
-def write(reading: Reading, path: str, cells: Patch | None = None) -> None:
+def write(
+    reading: Reading,
+    path: str,
+    cells: Patch | None = None,
+    *,
+    flag: bool = False,
+    further: Mapping[str, Patch] | None = None,
+) -> None:
     """Write a document with some cells replaced to a file, which appears whole or not at all.
 
     The suffix says which format, as for `open_document`; the table is converted if the document
     has another one. `-` is standard output.
+
+    Args:
+        reading: the document.
+        path: of the file to write.
+        cells: that are replaced.
+        flag: whether to add a column `NAME.imputed` for each column NAME with replaced cells.
+        further: other values of these cells, for columns that are called NAME and this word.
     """
     own = reading.document.family
     family, suffix, new = _family_to_write(own, path), _suffix(path), cells or {}
+    as_text = family == own == "text"
+    added = further_columns(reading, new, further or {}, flag=flag, as_text=as_text)
+    if family == "statistics":  # whose names have no points
+        added = Frame(tuple(name.replace(".", "_") for name in added.names), added.columns)
     if family == own:
-        _put(path, reading.patched(new, suffix))
+        _put(path, reading.patched(new, suffix, added))
     else:
-        _put(path, _frame_bytes([reading.frame(new)], family, suffix))
+        frame = reading.frame(new)
+        both = Frame(frame.names + added.names, frame.columns + added.columns)
+        _put(path, _frame_bytes([both], family, suffix))
 
 
 def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
@@ -186,6 +240,9 @@ def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None
 def _family_to_write(own: Family, path: str) -> Family:
     """By the suffix; a path without one, such as /dev/stdout or -, gets text."""
     suffix = _suffix(path)
+    if suffix in (".sas7bdat", ".por"):
+        other = ".xpt" if suffix == ".sas7bdat" else ".sav"
+        raise DataError(f"{path}: files of this format are read only; write {other} instead")
     if suffix in _FAMILIES:
         return _FAMILIES[suffix]
     if suffix in _NOT_WRITTEN:
@@ -206,8 +263,12 @@ def _frame_bytes(
     if family == "text":
         dialect = dialect or Dialect(delimiter="\t" if suffix == ".tsv" else ",")
         return _text_bytes(frames, dialect, decimals)
+    if family == "json":
+        return json_bytes(frames)
     if family == "excel":
         return workbook_bytes(stacked(frames))
+    if family == "statistics":
+        return statistics_bytes(stacked(frames), suffix)
     return arrow_bytes(arrow_table(stacked(frames)), suffix)
 
 
@@ -219,7 +280,7 @@ def _text_bytes(frames: Iterable[Frame], dialect: Dialect, decimals: int | None)
             writer.writerow(names)
         texts = (texts_of(*pair, decimals) for pair in zip(columns, names, strict=True))
         writer.writerows(zip(*texts, strict=True))
-    return dialect.encoded(out.getvalue().encode(inner_encoding(dialect.encoding)))
+    return dialect.encoded(out.getvalue().encode())
 
 
 def _put(path: str, payload: bytes | memoryview) -> None:

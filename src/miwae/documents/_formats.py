@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from miwae.columns import Cells
+from miwae.documents._dress import UNDRESSED, Dress
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError
 
@@ -32,6 +33,7 @@ class NumberFormat:
     decimals: int = 0
     exponent: bool = False
     mark: str = "."
+    dress: Dress = UNDRESSED  # currency, per cent, thousands
 
     def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
         """A number, rounded to what the column shows, but not across its bounds."""
@@ -46,7 +48,11 @@ class NumberFormat:
             text = f"{Decimal(repr(number)):f}"  # the bounds are closer than the last digit
         if text.startswith("-") and float(text) == 0:
             text = text[1:]
-        return text.replace(".", self.mark)
+        return self.dress.of(text.replace(".", self.mark), self.mark)
+
+    def plain(self, text: str) -> str:
+        """A cell as Python writes numbers."""
+        return self.dress.off(text).replace(self.mark, ".")
 
     def _rounded(self, number: float) -> str:
         if not self.exponent:
@@ -68,15 +74,10 @@ class BooleanFormat:
         return self.words[int(bool(value))]
 
 
-@dataclass(frozen=True)
-class PlainFormat:
-    """Text has no format; a number in a column of text is written with few digits."""
+CellFormat: TypeAlias = NumberFormat | BooleanFormat | TimeFormat
 
-    def text(self, value: Any, lower: float = -np.inf, upper: float = np.inf) -> str:
-        return NumberFormat(exponent=True).text(value, lower, upper)
-
-
-CellFormat: TypeAlias = NumberFormat | BooleanFormat | TimeFormat | PlainFormat
+# Of columns that show none: a number in a column of text is written with few digits.
+NO_FORMAT = NumberFormat(exponent=True)
 
 
 def cell_texts_of(cells: Cells, form: CellFormat) -> list[str]:
@@ -86,9 +87,9 @@ def cell_texts_of(cells: Cells, form: CellFormat) -> list[str]:
 
 
 def example_of(form: CellFormat) -> str:
-    """A cell from which the format of a column can be read again; empty for text."""
-    if isinstance(form, PlainFormat):
-        return ""
+    """A cell from which the format of a column can be read again."""
+    if isinstance(form, NumberFormat) and form.dress != UNDRESSED:
+        return form.text(1234567.5)
     if not isinstance(form, TimeFormat):
         return form.text(1.5e-7)
     if not form.has_date:

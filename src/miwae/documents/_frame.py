@@ -7,12 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Int
 
 from miwae.errors import DataError
 
 _NEEDED_BY = {
     "pyarrow": "Parquet and Feather need pyarrow: pip install 'miwae[parquet]'",
     "openpyxl": "Excel files need openpyxl: pip install 'miwae[excel]'",
+    **dict.fromkeys(
+        ("pyreadstat", "pandas"),
+        "Stata, SPSS and SAS files need pyreadstat and pandas: pip install 'miwae[stata]'",
+    ),
 }
 
 
@@ -21,6 +26,31 @@ class Frame(NamedTuple):
 
     names: tuple[str, ...]
     columns: tuple[Any, ...]
+
+    @classmethod
+    def of_rows(cls, names: tuple[str, ...], rows: Sequence[Sequence[Any]]) -> "Frame":
+        return cls(names, tuple(zip(*rows, strict=True)) or ((),) * len(names))
+
+    def taken(self, rows: Iterable[int]) -> "Frame":
+        places = [int(row) for row in rows]
+        parts = (
+            column.take(places) if _is_arrow(column) else [column[i] for i in places]
+            for column in self.columns
+        )
+        return Frame(self.names, tuple(parts))
+
+
+NO_COLUMNS = Frame((), ())
+
+
+def only_at(column: Any, rows: Int[np.ndarray, " H"]) -> Any:
+    """A column with the values of some rows, and nothing in the others."""
+    places: list[int | None] = [None] * len(column)
+    for row in rows.tolist():
+        places[row] = row
+    if _is_arrow(column):
+        return column.take(extra("pyarrow").array(places, "int64"))
+    return [None if place is None else column[place] for place in places]
 
 
 def stacked(frames: Iterable[Frame]) -> Frame:

@@ -8,7 +8,7 @@ import numpy as np
 from miwae.columns import check_names
 from miwae.documents._cells import Missing, cell_texts, has_decimals
 from miwae.documents._comments import refuse_title, split_comments
-from miwae.documents._dialect import Dialect, decoded, inner_encoding
+from miwae.documents._dialect import Dialect, decoded
 from miwae.documents._document import DEFAULT_NA
 from miwae.documents._records import Spans, sniffed_delimiter, split_records
 from miwae.documents._text import TextDocument
@@ -35,17 +35,16 @@ def open_text(
     ):
         raise DataError(f"a delimiter is one character such as ',' or ';', not {delimiter!r}")
     words = frozenset(word.strip() for word in na_words)
-    here = inner_encoding(encoding)
-    comments, inner = split_comments(inner, delimiter, here, words, header=header)
+    comments, inner = split_comments(inner, delimiter, words, header=header)
     above = len(comments.splitlines())
     if delimiter is None:
         if header:
-            refuse_title(inner, here, words, above=above)
+            refuse_title(inner, words, above=above)
         delimiter = sniffed_delimiter(inner)
     fields, terminator = split_records(inner, delimiter, above=above)
     buffer = np.frombuffer(inner, dtype=np.uint8)
     top = Spans(*(np.array([spans[k][0] for spans in fields]) for k in (0, 1)))
-    names = cell_texts(buffer, top, here).texts if header else [""] * len(fields)
+    names = cell_texts(buffer, top).texts if header else [""] * len(fields)
     dialect = Dialect(
         delimiter=delimiter, encoding=encoding, bom=bom, line_terminator=terminator, header=header
     )

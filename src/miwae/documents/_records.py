@@ -69,7 +69,7 @@ def spliced(data: Bytes, changes: Iterable[tuple[Spans, Sequence[bytes]]]) -> by
         for place in zip(spans.starts.tolist(), spans.ends.tolist(), pieces, strict=True)
     ]
     view, out, done = data.data, [], 0
-    for start, end, piece in sorted(new):
+    for start, end, piece in sorted(new, key=lambda place: place[:2]):  # equal ones as given
         out += [view[done:start], piece]
         done = end
     return b"".join([*out, view[done:]])

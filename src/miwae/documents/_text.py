@@ -1,15 +1,17 @@
 """CSV and TSV files, in which every character of an observed cell stays as it is."""
 
 import datetime
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int
 
-from miwae.columns import Cells, filled_objects
+from miwae._words import counted
+from miwae.columns import Cells, Hint, filled_objects
 from miwae.documents._cells import (
     CellTexts,
     Known,
@@ -20,10 +22,10 @@ from miwae.documents._cells import (
     parse_column,
     plain_numbers,
 )
-from miwae.documents._dialect import QUOTE, Dialect, in_quotes, inner_encoding
+from miwae.documents._dialect import QUOTE, Dialect, in_quotes
 from miwae.documents._document import Document, Family, Patch, Reading
 from miwae.documents._formats import NumberFormat, cell_texts_of
-from miwae.documents._frame import Frame
+from miwae.documents._frame import NO_COLUMNS, Frame
 from miwae.documents._records import Bytes, Spans, span_bytes, spliced
 from miwae.documents._times import TimeFormat
 from miwae.errors import DataError, SettingsError
@@ -36,11 +38,11 @@ _EXAMPLES = {
     "number": "1.5e-07",
 }
 
+# A word for missing values, which can also be a level: no veneer, no fence.
+NONE = "None"
+
 # Python converts 4,300 digits of an integer at most.
 MOST_DIGITS = 4300
-
-# By position of a column: some of its rows, and raw fields for them.
-_NewFields: TypeAlias = Mapping[int, tuple[Int[np.ndarray, " H"], list[bytes]]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,23 +50,26 @@ class TextDocument(Document):
     """The bytes of a file, and where the raw fields of its columns are."""
 
     family: ClassVar[Family] = "text"
+    row_word: ClassVar[str] = "line"
     dialect: Dialect
     na_words: frozenset[str]
     comments: bytes  # the lines above the table
-    data: Bytes  # the rest of the file, in the inner encoding
+    data: Bytes  # the rest of the file, in UTF-8
     records: tuple[Spans, ...]  # the fields of each column, the header's among them
     orders: Mapping[str, str]  # "dmy" or "mdy" by name, where dates do not show which it is
 
-    @property
-    def encoding(self) -> str:
-        return inner_encoding(self.dialect.encoding)
+    def row_numbers(self) -> Int[np.ndarray, " N"]:
+        """The line on which each record begins."""
+        ends = np.flatnonzero(self.data == ord(self.dialect.line_terminator[-1]))
+        above = len(self.comments.splitlines())
+        return above + 1 + np.searchsorted(ends, self.fields(0).starts)
 
     def fields(self, position: int) -> Spans:
         """Where the raw fields of a column are, below the header."""
         return self.records[position].taken(slice(int(self.dialect.header), None))
 
     def cells(self, position: int) -> CellTexts:
-        return cell_texts(self.data, self.fields(position), self.encoding)
+        return cell_texts(self.data, self.fields(position))
 
     def texts(self, position: int) -> list[str]:
         return self.cells(position).texts
@@ -76,11 +81,14 @@ class TextDocument(Document):
             known = list(map(self._known, like))
         parsed = tuple(
             plain_numbers(name, self.data, self.fields(j), missing, mark, known[j])
-            or parse_column(name, self.cells(j), missing, mark, self.orders.get(name), known[j])
+            or parse_column(
+                *(name, self.cells(j), missing, mark, self.orders.get(name), known[j]),
+                sure=self.dialect.decimal_shown,
+            )
             for j, name in enumerate(self.names)
         )
         self._refuse_other_orders(parsed)
-        columns = tuple(parts.column for parts in parsed)
+        columns = tuple(replace(parts.column, place=self.place) for parts in parsed)
         learned = (parts.column for parts in parsed if parts.as_learned)
         ambiguous = tuple(column.name for column in learned if column.storage == "time")
         return TextReading(
@@ -105,25 +113,14 @@ class TextDocument(Document):
                     f"dates are written as {column.example}: give the other order"
                 )
 
-    def patched(self, cells: _NewFields, dialect: Dialect) -> bytes:
-        """The content with some raw fields replaced; another delimiter makes others quoted."""
-        data = self.data
-        changes = [(self.fields(j).taken(rows), fields) for j, (rows, fields) in cells.items()]
-        if dialect.delimiter != self.dialect.delimiter:
-            changes += self._quoted(dialect.delimiter, cells)
-            data = data.copy()
-            for spans in self.records[:-1]:
-                data[spans.ends] = ord(dialect.delimiter)
-        return dialect.encoded(self.comments + spliced(data, changes))
-
-    def _quoted(self, delimiter: str, cells: _NewFields) -> Iterator[tuple[Spans, list[bytes]]]:
+    def quoted(self, delimiter: str, cells: Patch) -> Iterator[tuple[Spans, list[bytes]]]:
         """The fields that stay and contain another delimiter without being quoted, in quotes."""
         marks, top = np.flatnonzero(self.data == ord(delimiter)), int(self.dialect.header)
         for position, spans in enumerate(self.records):
             inside = np.searchsorted(marks, spans.ends) > np.searchsorted(marks, spans.starts)
             inside[inside] = self.data[spans.starts[inside]] != ord(QUOTE)
             if position in cells:
-                inside[cells[position][0] + top] = False
+                inside[cells[position].rows + top] = False
             kept = spans.taken(inside)
             yield kept, [in_quotes(field) for field in span_bytes(self.data, kept)]
 
@@ -134,13 +131,22 @@ class TextReading(Reading):
     parsed: tuple[ParsedColumn, ...]
     missing: Missing
 
-    def patched(self, cells: Patch, suffix: str = "") -> bytes:
-        dialect = self.dialect(suffix)
-        fields = {}
+    def patched(self, cells: Patch, suffix: str = "", added: Frame = NO_COLUMNS) -> bytes:
+        document, dialect, changes = self.document, self.dialect(suffix), []
         for position, new in cells.items():
             texts, quoted = self._texts(position, new), self.parsed[position].quoted
-            fields[position] = new.rows, [dialect.field(text, quoted=quoted) for text in texts]
-        return self.document.patched(fields, dialect)
+            fields = [dialect.field(text, quoted=quoted) for text in texts]
+            changes.append((document.fields(position).taken(new.rows), fields))
+        data = document.data
+        if dialect.delimiter != document.dialect.delimiter:
+            changes += document.quoted(dialect.delimiter, cells)
+            data = data.copy()
+            for spans in document.records[:-1]:
+                data[spans.ends] = ord(dialect.delimiter)
+        if added.names:
+            ends = document.records[-1].ends
+            changes.append((Spans(ends, ends), dialect.further_fields(added)))
+        return dialect.encoded(document.comments + spliced(data, changes))
 
     def dialect(self, suffix: str) -> Dialect:
         """How a file of this suffix is written: .tsv has tabs, .csv has none."""
@@ -163,11 +169,29 @@ class TextReading(Reading):
         return Frame(names, tuple(columns))
 
     def missing_words(self) -> dict[str, int]:
-        document, counts = self.document, Counter[str]()
-        for position, column in enumerate(self.columns):
-            spans = document.fields(position).taken(column.missing)
-            counts.update(cell_texts(document.data, spans, document.encoding).texts)
+        counts = sum(map(self._words_of, range(len(self.columns))), Counter[str]())
         return dict(counts.most_common())
+
+    def _words_of(self, position: int) -> Counter[str]:
+        """How often each word was taken as missing in a column."""
+        document, column = self.document, self.columns[position]
+        spans = document.fields(position).taken(column.missing)
+        return Counter(cell_texts(document.data, spans).texts)
+
+    def hints(self) -> tuple[Hint, ...]:
+        """That None may be a level, where the file has another word for missing cells."""
+        others = [word for word in self.missing_words() if word != NONE]
+        options = " ".join(f"--na {shlex.quote(word)}" for word in others)
+        hints = []
+        for position, column in enumerate(self.columns):
+            count = self._words_of(position)[NONE] if column.storage == "text" and others else 0
+            if count:
+                text = (
+                    f"column {column.name!r} has the word None in {counted(count, 'cell')}, taken "
+                    f"as missing, though the file writes {others[0]!r} for that: is it a level?"
+                )
+                hints.append(Hint(column.name, text, f"--only-na {options}"))
+        return tuple(hints)
 
     def _texts(self, position: int, new: Cells) -> list[str]:
         column, form, *_ = self.parsed[position]
@@ -195,7 +219,10 @@ def _objects(parsed: ParsedColumn, texts: list[str]) -> np.ndarray:
         # Integers from their texts, since float64 has no digits after the sixteenth.
         # Python does not convert thousands of digits, which are infinite as a float.
         kept = (texts[row] for row in rows.tolist())
-        make = (lambda t: int(t) if len(t) < MOST_DIGITS else float(t)) if column.whole else str
+        make = str
+        if column.whole and isinstance(form, NumberFormat):
+            kept = map(form.plain, kept)
+            make = lambda t: int(t) if len(t) < MOST_DIGITS else float(t)  # noqa: E731
         objects[rows] = [make(text) for text in kept]
         return objects
     cells = Cells(rows, column.values[rows], storage=column.storage)

@@ -4,25 +4,33 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-_CLOCK = re.compile(
-    r"(?P<glue>[T ]?)(?P<hour>\d{1,2}):(?P<minute>\d{2})"
+_CLOCK = (
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})"
     r"(?::(?P<second>\d{2})(?:(?P<point>[.,])(?P<fraction>\d{1,9}))?)?"
     r"(?P<half> ?(?:[AP]M|[ap]m))?(?P<zone>Z|[+-]\d{2}:?\d{2})?"
 )
 
-# By the order of year, month (m as a number, b by its name) and day; "" for times of day.
+# By the order of year, month (m as a number, b by its name) and day.
 _DATES = {
-    "ymd": re.compile(r"(?P<y>\d{4})(?P<mark>[-/])(?P<m>\d{2})(?P=mark)(?P<d>\d{2})"),
-    "dmy": re.compile(r"(?P<d>\d{1,2})(?P<mark>[/.])(?P<m>\d{1,2})(?P=mark)(?P<y>\d{4})"),
-    "mdy": re.compile(r"(?P<m>\d{1,2})(?P<mark>/)(?P<d>\d{1,2})(?P=mark)(?P<y>\d{4})"),
-    "dby": re.compile(r"(?P<d>\d{1,2})(?P<mark>[- ])(?P<b>[A-Za-z]{3,9})(?P=mark)(?P<y>\d{4})"),
-    "bdy": re.compile(r"(?P<b>[A-Za-z]{3,9}) (?P<d>\d{1,2})(?P<mark>,? )(?P<y>\d{4})"),
-    "": re.compile(r"(?P<mark>)(?=\d{1,2}:\d{2})"),
+    "ymd": r"(?P<y>\d{4})(?P<mark>[-/])(?P<m>\d{2})(?P=mark)(?P<d>\d{2})",
+    "dmy": r"(?P<d>\d{1,2})(?P<mark>[/.])(?P<m>\d{1,2})(?P=mark)(?P<y>\d{4})",
+    "mdy": r"(?P<m>\d{1,2})(?P<mark>/)(?P<d>\d{1,2})(?P=mark)(?P<y>\d{4})",
+    "dby": r"(?P<d>\d{1,2})(?P<mark>[- ])(?P<b>[A-Za-z]{3,9})(?P=mark)(?P<y>\d{4})",
+    "bdy": r"(?P<b>[A-Za-z]{3,9}) (?P<d>\d{1,2})(?P<mark>,? )(?P<y>\d{4})",
 }
+
+# Dates with or without a clock; "" for times of day.
+_TIMES = {
+    order: re.compile(f"{date}(?:(?P<glue>[T ]){_CLOCK})?") for order, date in _DATES.items()
+}
+_TIMES[""] = re.compile(f"(?P<mark>)(?P<glue>){_CLOCK}")
+
+# What a text is made of: the groups of a pattern, None where it has no clock.
+_Parts: TypeAlias = dict[str, Any]
 
 _MONTHS = tuple(
     "january february march april may june july august september october november december".split()
@@ -37,7 +45,7 @@ _LAST = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
 
 @dataclass(frozen=True)
 class TimeFormat:
-    order: str  # of year, month and day: a key of _DATES; "" for times of day
+    order: str  # of year, month and day: a key of _TIMES
     mark: str  # between them; before the year for "bdy"
     padded: bool = True  # days and months always have two digits
     month: str = ""  # January as this column would write it; "" where months are numbers
@@ -99,36 +107,35 @@ def _offset(zone: str) -> float:
     return float(zone[0] + "1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
 
 
-def _seconds(date: re.Match[str], clock: re.Match[str] | None) -> float:
+def _seconds(parts: _Parts) -> float:
     """Seconds since 1970 or midnight; ValueError if there is no such day or hour."""
-    when, parts = _EPOCH, date.groupdict()
-    if date[0]:
+    when = _EPOCH
+    if "y" in parts:
         name = parts.get("b", "").lower()
         names = _MONTHS if len(name) > 3 else [month[:3] for month in _MONTHS]
         month = names.index(name) + 1 if name else int(parts["m"])
         when = datetime(int(parts["y"]), month, int(parts["d"]), tzinfo=UTC)
-    fraction, zone = "0", ""
-    if clock is not None:
-        hour, half = int(clock["hour"]), (clock["half"] or "").lower()
+    if parts["hour"] is not None:
+        hour, half = int(parts["hour"]), (parts["half"] or "").lower()
         if half and not 1 <= hour <= 12:
-            raise ValueError(f"there is no {clock[0].strip()}")
+            raise ValueError(f"there is no {hour} o'clock{half}")
         hour = hour % 12 + 12 * ("p" in half) if half else hour
-        when = when.replace(hour=hour, minute=int(clock["minute"]))
-        when = when.replace(second=int(clock["second"] or 0))
-        fraction, zone = clock["fraction"] or "0", clock["zone"] or ""
-    whole = (when - _EPOCH) // timedelta(seconds=1) - _offset(zone)
+        minute, second = int(parts["minute"]), int(parts["second"] or 0)
+        when = when.replace(hour=hour, minute=minute, second=second)
+    fraction = parts["fraction"] or "0"
+    whole = (when - _EPOCH) // timedelta(seconds=1) - _offset(parts["zone"] or "")
     return whole + int(fraction) / 10 ** len(fraction)
 
 
 def _order(texts: Sequence[str]) -> str | None:
-    """The order of year, month and day, if all texts start with dates of the same format.
+    """The order of year, month and day, if all texts are times of the same format.
 
     Between slashes, numbers above 12 show which is the day; None if nothing shows it.
     """
     for order in ("ymd", "dby", "bdy", ""):
-        if all(_DATES[order].match(text) for text in texts):
+        if all(map(_TIMES[order].fullmatch, texts)):
             return order
-    dates = [_DATES["dmy"].match(text) for text in texts]
+    dates = [_TIMES["dmy"].fullmatch(text) for text in texts]
     marks = {date["mark"] if date else None for date in dates}
     if marks != {"/"}:
         return "dmy" if marks == {"."} else None
@@ -138,38 +145,34 @@ def _order(texts: Sequence[str]) -> str | None:
     return "dmy" if day_first else "mdy"
 
 
-def _format(
-    order: str, dates: Sequence[re.Match[str]], clocks: Sequence[re.Match[str] | None]
-) -> TimeFormat | None:
+def _format(order: str, times: Sequence[_Parts]) -> TimeFormat | None:
     """What a column's texts have in common; None if they are of several formats."""
-    mark, clock, shown = dates[0]["mark"], clocks[0], [c for c in clocks if c is not None]
-    if any(date["mark"] != mark for date in dates) or 0 < len(shown) < len(clocks):
+    first, clocks = times[0], [parts for parts in times if parts["hour"] is not None]
+    if any(parts["mark"] != first["mark"] for parts in times) or 0 < len(clocks) < len(times):
         return None
-    digits = [letter for letter in order if letter in "dm"]
-    padded = all(len(date[letter]) == 2 for date in dates for letter in digits)
-    names = [date["b"] for date in dates] if "b" in order else []
+    padded = all(len(parts[k]) == 2 for parts in times for k in set(order) & {"d", "m"})
+    names = [parts["b"] for parts in times] if "b" in order else []
     if len({len(name) > 3 for name in names if name.lower() != "may"}) > 1:
         return None
     full = any(len(name) > 3 for name in names)
     month = _in_case_of(names[0], "january" if full else "jan") if names else ""
-    if clock is None:
-        return TimeFormat(order, mark, padded, month)
-    of_one_kind = all(len({c[name] is None for c in shown}) == 1 for name in ("zone", "half"))
-    if not of_one_kind or (clock["zone"] and not order):
+    if not clocks:
+        return TimeFormat(order, first["mark"], padded, month)
+    of_one_kind = all(len({c[name] is None for c in clocks}) == 1 for name in ("zone", "half"))
+    if not of_one_kind or (first["zone"] and not order):
         return None
-    points = [c["point"] for c in shown if c["point"]]
     return TimeFormat(
         order,
-        mark,
+        first["mark"],
         padded,
         month,
-        glue=clock["glue"],
-        padded_hour=all(len(c["hour"]) == 2 for c in shown),
-        seconds=any(c["second"] is not None for c in shown),
-        decimals=max(len(c["fraction"] or "") for c in shown),
-        point=points[0] if points else ".",
-        half=(clock["half"] or "").replace("P", "A").replace("p", "a"),
-        zone=clock["zone"] or "",
+        glue=first["glue"],
+        padded_hour=all(len(c["hour"]) == 2 for c in clocks),
+        seconds=any(c["second"] is not None for c in clocks),
+        decimals=max(len(c["fraction"] or "") for c in clocks),
+        point=next((c["point"] for c in clocks if c["point"]), "."),
+        half=(first["half"] or "").replace("P", "A").replace("p", "a"),
+        zone=first["zone"] or "",
     )
 
 
@@ -182,26 +185,17 @@ def parsed_times(
     number is the day and which the month.
     """
     # The first text shows that most columns hold no times.
-    if not texts or not any(pattern.match(texts[0]) for pattern in _DATES.values()):
+    if not texts or not any(pattern.fullmatch(texts[0]) for pattern in _TIMES.values()):
         return None
     shown = _order(texts)
     order = order if shown is None else shown
     if order is None:
         return None
-    dates, clocks = [], []
-    for text in texts:
-        date = _DATES[order].match(text)
-        clock = _CLOCK.fullmatch(text, date.end()) if date else None
-        if date is None or (clock is None and date.end() < len(text)):
-            return None
-        if clock and bool(clock["glue"]) != bool(order):  # "T08:15", or a clock glued to its date
-            return None
-        dates.append(date)
-        clocks.append(clock)
-    format = _format(order, dates, clocks)
-    if format is None:
+    times = [match.groupdict() for match in map(_TIMES[order].fullmatch, texts) if match]
+    form = _format(order, times) if len(times) == len(texts) else None
+    if form is None:
         return None
     try:
-        return np.array([_seconds(d, c) for d, c in zip(dates, clocks, strict=True)]), format
+        return np.array([_seconds(parts) for parts in times]), form
     except ValueError:
         return None

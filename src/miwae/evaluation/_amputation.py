@@ -11,7 +11,7 @@ from scipy.optimize import bisect
 from scipy.special import expit, logit
 
 from miwae.errors import DataError, SettingsError
-from miwae.evaluation._metrics import Cells, Table, column_deviations
+from miwae.evaluation._metrics import Hidden, Table, column_deviations
 
 Values: TypeAlias = Float[np.ndarray, " N"]
 Probabilities: TypeAlias = Callable[[Table, float, Generator], Table]
@@ -21,7 +21,7 @@ SLOPE = 2.0  # logits per standard deviation: an odds ratio of about seven
 DRIVERS = 0.3  # share of the columns that are drivers; fewer if the rate is too high for so many
 
 
-def ampute(x: Table, rate: float, mechanism: str, *, rng: Generator) -> Cells:
+def ampute(x: Table, rate: float, mechanism: str, *, rng: Generator) -> Hidden:
     """Choose cells to hide.
 
     `x` is NaN where a cell is missing already, and has categories as codes 0, 1, ... Every column
@@ -45,7 +45,7 @@ def ampute(x: Table, rate: float, mechanism: str, *, rng: Generator) -> Cells:
         return _protected(rng.random(x.shape) / probability, observed) < 1
 
 
-def _protected(score: Table, observed: Cells) -> Table:
+def _protected(score: Table, observed: Hidden) -> Table:
     """The scores, infinite for cells that must stay: missing, or the largest of a column."""
     last = np.argsort(np.where(observed, score, -np.inf), axis=0)[-KEPT:]
     score = np.where(observed, score, np.inf)
@@ -53,7 +53,7 @@ def _protected(score: Table, observed: Cells) -> Table:
     return score
 
 
-def _exactly(observed: Cells, rate: float, rng: Generator) -> Cells:
+def _exactly(observed: Hidden, rate: float, rng: Generator) -> Hidden:
     score = _protected(rng.random(observed.shape), observed)
     count, most = round(rate * observed.sum()), np.isfinite(score).sum()
     if count > most:
@@ -108,9 +108,8 @@ def _tail(side: str, x: Table, rate: float, rng: Generator) -> Table:
 
 def _standardised(x: Table) -> Table:
     """Columns of mean 0 and standard deviation 1, with 0 for missing cells."""
-    seen = ~np.isnan(x)
-    mean = np.where(seen, x, 0.0).sum(0) / np.maximum(seen.sum(0), 1)
-    return np.where(seen, x - mean, 0.0) / column_deviations(x)
+    known = np.ma.masked_invalid(x)
+    return (known - known.mean(axis=0)).filled(0.0) / column_deviations(x)
 
 
 def _logistic(score: Values, seen: Bool[np.ndarray, " N"], share: float) -> Values:

@@ -14,9 +14,7 @@ from scipy.stats import wasserstein_distance
 from miwae.errors import DataError
 
 Table: TypeAlias = Float[np.ndarray, "N D"]
-Cells: TypeAlias = Bool[np.ndarray, "N D"]
-Column: TypeAlias = Float[np.ndarray, " N"]
-ColumnCells: TypeAlias = Bool[np.ndarray, " N"]
+Hidden: TypeAlias = Bool[np.ndarray, "N D"]
 Draws: TypeAlias = Float[np.ndarray, "M N D"]
 Flags: TypeAlias = Bool[np.ndarray, " D"]  # True for columns of category codes
 Scale: TypeAlias = Float[np.ndarray, " D"] | None
@@ -24,34 +22,35 @@ Scale: TypeAlias = Float[np.ndarray, " D"] | None
 
 def column_deviations(x: Table) -> Float[np.ndarray, " D"]:
     """Standard deviations (divisor n) of the observed values of columns; 1 if constant."""
-    seen = ~np.isnan(x)
-    count = np.maximum(seen.sum(0), 1)
-    mean = np.where(seen, x, 0.0).sum(0) / count
-    deviation = np.sqrt((np.where(seen, x - mean, 0.0) ** 2).sum(0) / count)
+    deviation = np.ma.masked_invalid(x).std(axis=0).filled(0.0)
     return np.where(deviation > 0, deviation, 1.0)
 
 
-def mse(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
+def mse(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
     """Mean squared error."""
     return float(np.mean(_errors(truth, imputed, scored, scale) ** 2))
 
 
-def rmse(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
+def rmse(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
     """Root mean squared error."""
     return float(np.sqrt(mse(truth, imputed, scored, scale)))
 
 
-def mae(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
+def mae(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
     """Mean absolute error."""
     return float(np.mean(np.abs(_errors(truth, imputed, scored, scale))))
 
 
-def accuracy(truth: Table, imputed: Table, scored: Cells) -> float:
+def accuracy(truth: Table, imputed: Table, scored: Hidden) -> float:
     """The share of category codes that are correct."""
     return float(np.mean(_errors(truth, imputed, scored, None) == 0))
 
 
-def log_loss(truth: Column, shares: Float[np.ndarray, "N C"], scored: ColumnCells) -> float:
+def log_loss(
+    truth: Float[np.ndarray, " N"],
+    shares: Float[np.ndarray, "N C"],
+    scored: Bool[np.ndarray, " N"],
+) -> float:
     """Minus the mean log-probability of the true category codes of one column.
 
     A probability of 0 counts as the machine epsilon of its type (about 2e-16), and costs 36.
@@ -61,7 +60,7 @@ def log_loss(truth: Column, shares: Float[np.ndarray, "N C"], scored: ColumnCell
     return float(-np.mean(np.log(np.maximum(of_truth, np.finfo(of_truth.dtype).eps))))
 
 
-def crps(truth: Table, samples: Draws, scored: Cells, scale: Scale = None) -> float:
+def crps(truth: Table, samples: Draws, scored: Hidden, scale: Scale = None) -> float:
     """The mean continuous ranked probability score, in its fair form.
 
     For M draws X of a cell with the value y it is the mean of |X - y| minus half the mean of
@@ -78,7 +77,7 @@ def crps(truth: Table, samples: Draws, scored: Cells, scale: Scale = None) -> fl
     return float(np.mean(np.abs(draws - y).mean(0) - between))
 
 
-def energy_score(truth: Table, samples: Draws, scored: Cells, scale: Scale = None) -> float:
+def energy_score(truth: Table, samples: Draws, scored: Hidden, scale: Scale = None) -> float:
     """The CRPS of whole rows: Euclidean distances over the scored cells of each row.
 
     Unlike the mean CRPS it also depends on the joint distribution of the cells of a row. Fair
@@ -93,19 +92,19 @@ def energy_score(truth: Table, samples: Draws, scored: Cells, scale: Scale = Non
     return float(np.mean((to_truth - between / (m * (m - 1)))[scored.any(1)]))
 
 
-def coverage(truth: Table, lower: Table, upper: Table, scored: Cells) -> float:
+def coverage(truth: Table, lower: Table, upper: Table, scored: Hidden) -> float:
     """The share of true values inside their intervals, bounds included."""
     _require_scored(scored)
     y = truth[scored]
     return float(np.mean((lower[scored] <= y) & (y <= upper[scored])))
 
 
-def width(lower: Table, upper: Table, scored: Cells, scale: Scale = None) -> float:
+def width(lower: Table, upper: Table, scored: Hidden, scale: Scale = None) -> float:
     """The mean width of intervals."""
     return float(np.mean(_errors(lower, upper, scored, scale)))
 
 
-def wasserstein(truth: Table, imputed: Table, scored: Cells, scale: Scale = None) -> float:
+def wasserstein(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
     """The mean over columns of the Wasserstein-1 distance between imputed and true values.
 
     It compares distributions: an imputation by means has a large distance, even with a small MSE.
@@ -116,7 +115,7 @@ def wasserstein(truth: Table, imputed: Table, scored: Cells, scale: Scale = None
     return float(np.mean([wasserstein_distance(y[s, j], filled[s, j]) for j, s in columns]))
 
 
-def _errors(truth: Table, imputed: Table, scored: Cells, scale: Scale) -> Float[np.ndarray, " H"]:
+def _errors(truth: Table, imputed: Table, scored: Hidden, scale: Scale) -> Float[np.ndarray, " H"]:
     _require_scored(scored)
     return _scaled(imputed, scale)[scored] - _scaled(truth, scale)[scored]
 

@@ -15,7 +15,7 @@ from jaxtyping import Int
 from miwae.errors import DataError
 from miwae.evaluation import _metrics as metrics
 from miwae.evaluation._amputation import ampute
-from miwae.evaluation._metrics import Cells, Draws, Flags, Table
+from miwae.evaluation._metrics import Draws, Flags, Hidden, Table
 
 KEY = ("protocol", "data", "method", "mechanism", "rate", "standardise", "mask", "seed")
 
@@ -111,7 +111,7 @@ def key_of(record: Record) -> tuple[Any, ...]:
     return tuple(record[field] for field in KEY)
 
 
-def hidden_cells(e: Experiment, mask: int, known_rows: Any = ...) -> tuple[Table, Cells]:
+def hidden_cells(e: Experiment, mask: int, known_rows: Any = ...) -> tuple[Table, Hidden]:
     """The standardised table, and the cells to hide from methods."""
     rng = np.random.default_rng([e.seed, mask, CELLS])
     hidden = ampute(e.x, e.rate, e.mechanism, rng=rng)
@@ -122,7 +122,7 @@ def hidden_cells(e: Experiment, mask: int, known_rows: Any = ...) -> tuple[Table
 
 
 def _outcome(
-    attempt: Callable[[], Any], experiment: Experiment, truth: Table, hidden: Cells
+    attempt: Callable[[], Any], experiment: Experiment, truth: Table, hidden: Hidden
 ) -> Record:
     start = time.perf_counter()
     try:
@@ -150,7 +150,7 @@ def _outcome(
     return outcome
 
 
-def _log_loss(truth: Table, draws: Draws, codes: Cells, n_codes: Int[np.ndarray, " D"]) -> float:
+def _log_loss(truth: Table, draws: Draws, codes: Hidden, n_codes: Int[np.ndarray, " D"]) -> float:
     """Of hidden categories, with shares of draws, and of one that is all categories evenly."""
     total = 0.0
     for j in np.flatnonzero(codes.any(0)):
@@ -160,7 +160,7 @@ def _log_loss(truth: Table, draws: Draws, codes: Cells, n_codes: Int[np.ndarray,
     return total / codes.sum()
 
 
-def _require_complete(completed: np.ndarray, truth: Table, hidden: Cells) -> None:
+def _require_complete(completed: np.ndarray, truth: Table, hidden: Hidden) -> None:
     if completed.shape != truth.shape:
         raise DataError(f"the completed table has the shape {completed.shape}, not {truth.shape}")
     if not np.isfinite(completed[hidden]).all():

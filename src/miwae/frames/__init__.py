@@ -11,21 +11,9 @@ from miwae.frames._frame import (
     completed,
     keep,
     n_rows,
+    of_columns,
     renamed,
     stacked,
     to_library,
     with_columns,
 )
-
-__all__ = [
-    "as_frame",
-    "columns",
-    "completed",
-    "keep",
-    "n_rows",
-    "names",
-    "renamed",
-    "stacked",
-    "to_library",
-    "with_columns",
-]

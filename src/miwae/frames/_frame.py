@@ -1,7 +1,7 @@
 """What can be done with a frame of any of the four libraries; nothing is changed in place."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -90,6 +90,19 @@ def with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
     order = np.arange(frame.shape[1] + len(further))
     order = np.roll(order, len(further)) if first else order
     return keep(wide.with_columns(*further).to_native(), order.tolist())
+
+
+def of_columns(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
+    """A frame of the same library, length and index, with these columns instead of its own."""
+    library, frame = library_of(frame), checked(frame)
+    if library == "numpy":
+        return np.stack(list(columns.values()), axis=1) if columns else frame[:, :0]
+    check_names(list(columns))
+    if library == "pandas":
+        return type(frame)(dict(columns), index=frame.index)
+    if not columns:
+        return _without_columns(library, n_rows(frame))
+    return nw.from_dict(dict(columns), backend=_wide(frame).implementation).to_native()
 
 
 def keep(frame: Any, positions: Sequence[int]) -> Any:

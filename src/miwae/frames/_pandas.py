@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from miwae.columns import (
-    TIMES,
-    Cells,
-    Column,
-    Marks,
-    as_codes,
-    cannot_fill,
-    coded_column,
-    sorted_levels,
-)
+from miwae import columns
+from miwae.columns import TIMES, Cells, Column, Marks
 from miwae.errors import DataError
 from miwae.frames._array import filled_array, read_array
 from miwae.frames._arrow import filled_arrow, read_arrow
@@ -40,17 +32,25 @@ def read_pandas(series: Any, name: str, marks: Marks) -> Column:
     if isinstance(dtype, pd.SparseDtype):
         dense = read_pandas(series.sparse.to_dense(), name, marks)
         return replace(dense, dtype=label, typed=True)
+    if isinstance(dtype, pd.PeriodDtype):
+        column = read_array(_starts(series), name, marks)
+        return replace(column, dtype=label, typed=True)
     if isinstance(dtype, pd.ArrowDtype):
         return read_arrow(_chunked(series), name, marks, label)
     if isinstance(dtype, pd.CategoricalDtype):
         found = series.cat.codes.to_numpy(), dtype.categories.tolist(), marks
         ordered = bool(dtype.ordered)
-        return coded_column(name, "category", *found, ordered=ordered, dtype=label)
+        return columns.coded_column(name, "category", *found, ordered=ordered, dtype=label)
     if isinstance(dtype, pd.StringDtype):
         codes, words = pd.factorize(series.array)
-        found = sorted_levels(codes, words.tolist())
-        return coded_column(name, "text", *found, marks, dtype=label)
+        found = columns.sorted_levels(codes, words.tolist())
+        return columns.coded_column(name, "text", *found, marks, dtype=label)
     return read_series(series, name, marks)
+
+
+def _starts(series: Any) -> np.ndarray:
+    """The instants at which periods begin."""
+    return series.dt.to_timestamp().to_numpy()
 
 
 def _chunked(series: Any) -> Any:
@@ -89,7 +89,7 @@ def _with_type(series: Any, cells: Cells, name: str) -> Any:
     if pd.isna(np.delete(series.to_numpy(), cells.rows)).all():
         return pd.Series([None] * len(series), index=series.index, dtype=dtype)
     if kind == "f" and cells.storage in TIMES:
-        raise cannot_fill(name, str(series.dtype))
+        raise columns.cannot_fill(name, str(series.dtype))
     return series
 
 
@@ -118,12 +118,15 @@ def _filled(series: Any, cells: Cells, name: str) -> Any:
                 f"column {name!r} of type {dtype} cannot be filled: make it dense by "
                 "Series.sparse.to_dense()"
             ) from error
+    if isinstance(dtype, pd.PeriodDtype):
+        filled = filled_array(_starts(series), cells, name)
+        return pd.Series(filled).dt.to_period(dtype.freq).array
     if isinstance(dtype, pd.ArrowDtype):
         return pd.arrays.ArrowExtensionArray(filled_arrow(_chunked(series), cells, name))
     if isinstance(dtype, pd.CategoricalDtype):
         dtype = _with_levels(dtype, cells)
         codes = series.cat.codes.to_numpy().astype(np.int64)
-        codes[cells.rows] = as_codes(cells.values, dtype.categories.tolist(), name)
+        codes[cells.rows] = columns.as_codes(cells.values, dtype.categories.tolist(), name)
         return pd.Categorical.from_codes(codes, dtype=dtype)
     values, array = values_for(series, cells, name), series.array.copy()
     zoned = isinstance(dtype, pd.DatetimeTZDtype)
@@ -150,14 +153,14 @@ def _with_levels(dtype: Any, cells: Cells) -> Any:
     return pd.CategoricalDtype(dtype.categories.append(more))
 
 
-def pandas_with_columns(frame: Any, columns: NewColumns, *, first: bool) -> Any:
+def pandas_with_columns(frame: Any, more: NewColumns, *, first: bool) -> Any:
     """With further columns; where labels have several levels, the name is the first of them."""
-    if not columns:
+    if not more:
         return frame.copy()
-    further = pd.DataFrame(dict(columns), index=frame.index)
+    further = pd.DataFrame(dict(more), index=frame.index)
     if frame.columns.nlevels > 1:
         blank = ("",) * (frame.columns.nlevels - 1)
-        labels = [(name, *blank) for name in columns]
+        labels = [(name, *blank) for name in more]
         further.columns = pd.MultiIndex.from_tuples(labels, names=frame.columns.names)
     # At once: columns that are inserted one by one are stored one by one.
     out = pd.concat([further, frame] if first else [frame, further], axis=1)

@@ -14,7 +14,14 @@ from miwae.inference._imputation import (
     statistics_of,
 )
 from miwae.inference._likelihood import log_likelihood
-from miwae.inference._sampling import RowReport, SamplingSettings, compile_sampling, sample_rows
+from miwae.inference._sampling import (
+    RowReport,
+    SamplingSettings,
+    WeightedSamples,
+    compile_sampling,
+    sample_rows,
+    weighted_samples,
+)
 from miwae.inference._weights import draw
 
 __all__ = [
@@ -23,6 +30,7 @@ __all__ = [
     "BoundGradient",
     "RowReport",
     "SamplingSettings",
+    "WeightedSamples",
     "bound_and_gradient",
     "compile_sampling",
     "conditional_mean",
@@ -43,4 +51,5 @@ __all__ = [
     "self_normalised_mean",
     "statistics_of",
     "vae_bound",
+    "weighted_samples",
 ]

@@ -53,5 +53,5 @@ def _moments(
     w: Float[np.ndarray, "K B"], z: Float[np.ndarray, "K B L"]
 ) -> tuple[Float[np.ndarray, "B L"], Float[np.ndarray, "B L L"]]:
     mean = weighted_sum(w, z)
-    centred = z - mean
-    return mean, np.sum((w[..., None] * centred)[..., None] * centred[:, :, None], axis=0)
+    centred = np.moveaxis(z - mean, 0, -1)  # (B, L, K)
+    return mean, (w.T[:, None] * centred) @ np.swapaxes(centred, 1, 2)

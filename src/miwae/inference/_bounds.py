@@ -16,7 +16,7 @@ from miwae._shapes import PerRow, PerSample
 def miwae_bound(log_w: PerSample) -> PerRow:
     """`log (1/K) sum_k w_k`, Eqn. (4): tight as K grows.
 
-    Example:
+    Examples:
         >>> miwae_bound(jnp.zeros((5, 2)))
         Array([0., 0.], dtype=float32)
     """

@@ -36,7 +36,7 @@ def effective_sample_size(log_w: LogWeights) -> PerRow:
 
     Near K the proposal is the posterior; near 1 a single sample decides everything.
 
-    Example:
+    Examples:
         >>> effective_sample_size(np.zeros((8, 1)))
         array([8.])
     """
@@ -62,12 +62,22 @@ def standard_error(log_w: LogWeights, h: Values, block: int = 0) -> Float[np.nda
     carry the weight: read it together with the effective sample size and Pareto's k.
     """
     w = normalised(log_w)
-    deviation = w[..., None] * (h - weighted_sum(w, h))
+    return error_of_mean(w, h, weighted_sum(w, h), block)
+
+
+def error_of_mean(
+    w: LogWeights, h: Values, mean: Float[np.ndarray, "B V"], block: int
+) -> Float[np.ndarray, "B V"]:
+    """The standard error, if normalised weights and the mean are known."""
+    deviation = h - mean
+    deviation *= w[..., None]
     if block:
         n_blocks = len(deviation) // block
         halves = deviation.reshape(n_blocks, 2, block // 2, *deviation.shape[1:])
-        deviation = halves.sum(axis=1).reshape(n_blocks * block // 2, *deviation.shape[1:])
-    return np.sqrt(np.sum(deviation**2, axis=0))
+        deviation = halves[:, 0] + halves[:, 1]
+        deviation = deviation.reshape(n_blocks * block // 2, *deviation.shape[2:])
+    deviation *= deviation
+    return np.sqrt(np.sum(deviation, axis=0))
 
 
 def resample(level: Float[np.ndarray, "M B"], log_w: LogWeights) -> Int[np.ndarray, "M B"]:

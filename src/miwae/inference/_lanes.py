@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from miwae._compilation import compiled
 from miwae._numerics import features_first
@@ -25,10 +25,10 @@ from miwae.model import AbstractProposal, Autoencoder
 
 # Samples of a lane: half of them, and their mirror images. It decides which random numbers belong
 # to a block, so it is fixed; a power of two.
-BLOCK = 64
+BLOCK = 32
 
 # Lanes that go through the networks together, and in one call; fewer of both for very wide rows.
-GROUP, CALL = 16, 256
+GROUP, CALL = 32, 512
 DECODED = 2**23  # decoded parameters or values held at once, in floats
 
 FOUND_DF = 5.0  # degrees of freedom of distributions that were found by adaptation
@@ -59,7 +59,7 @@ class Lanes(NamedTuple):
     x: Float[Array, "T D"]
     observed: Seen
     held_out: Seen  # observed cells that the proposal does not see, to be predicted
-    key: RowKeys
+    key: UInt32[Array, "T 2"]  # the words of a row's threefry key
     found: Found
     block: Int[Array, " T"]
     counts: Bool[Array, "T K"]  # samples of the block that count
@@ -79,8 +79,8 @@ class Samples(NamedTuple):
 def lane_counts(autoencoder: Autoencoder, n_values: int) -> tuple[int, int]:
     """Lanes of a group and of a call; they depend on the model and the estimand alone."""
     width = BLOCK * max(autoencoder.generative.observation.n_parameters, n_values)
-    group = next((n for n in (GROUP, 8, 4, 2) if n * width <= DECODED), 1)
-    calls = (n for n in (CALL, 64, 16) if n >= group and n * width <= DECODED)
+    group = next((n for n in (GROUP, 16, 8, 4, 2) if n * width <= DECODED), 1)
+    calls = (n for n in (CALL, 128, 32) if n >= group and n * width <= DECODED)
     return group, next(calls, group)
 
 
@@ -114,7 +114,8 @@ def _drawn(
     autoencoder: Autoencoder, estimand: Estimand, lanes: Lanes, adapted: Bool[Array, ""]
 ) -> Samples:
     """One block for each lane; samples that do not count have no weight."""
-    key = fold_in(lanes.key, lanes.block)
+    own = jax.random.wrap_key_data(lanes.key, impl="threefry2x32")
+    key = fold_in(own, lanes.block)
     proposal = autoencoder.propose(lanes.x, lanes.observed)
     z, log_q = _sampled(proposal, lanes.found, key, adapted)
     z, eta, log_w = weighted(autoencoder, z, log_q, lanes.x, lanes.observed)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from miwae._arrays import require_at_least
 from miwae._compilation import compiling
@@ -26,10 +26,10 @@ from miwae.inference._adaptation import adapted
 from miwae.inference._estimands import Estimand, conditional_mean
 from miwae.inference._importance import (
     effective_sample_size,
+    error_of_mean,
     log_mean_weight,
     normalised,
     smoothed,
-    standard_error,
     weighted_sum,
 )
 from miwae.inference._lanes import BLOCK, Found, Lanes, draw_lanes, lane_counts
@@ -37,8 +37,15 @@ from miwae.model import Autoencoder
 
 UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
 
+# Rows that are sampled together, at most; more would not be faster.
+MOST_ROWS = 4096
+
+PARTS = 4  # of the memory; see `SamplingSettings.rows_at_once`
+
 # Effective samples per latent sample below which a row that needs more gets a better proposal.
-POOR = 0.25
+POOR = 0.15
+
+LEAST_TO_ADAPT = 2 * BLOCK  # the moments of fewer samples say too little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +74,13 @@ class SamplingSettings:
         if self.tolerance is not None and not self.tolerance > 0:
             raise SettingsError(f"tolerance must be positive or None, not {self.tolerance}")
 
-    def rows_at_once(self, n_values: int) -> int:
-        """As many rows as can have all their samples in the memory."""
-        bytes_per_row = 4 * -(-self.n_samples // BLOCK) * BLOCK * (2 * n_values + 20)
-        return int(np.clip(self.memory // bytes_per_row, 1, 256))
+    def rows_at_once(self, n_samples: int, n_values: int) -> int:
+        """As many rows as can have so many samples in their part of the memory.
+
+        The other parts are for rows that wait with the samples that they have so far.
+        """
+        bytes_per_row = 4 * -(-n_samples // BLOCK) * BLOCK * (2 * n_values + 20)
+        return int(np.clip(self.memory // PARTS // bytes_per_row, 1, MOST_ROWS))
 
 
 class RowReport(NamedTuple):
@@ -100,61 +110,99 @@ class Sampled(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The rows of a bunch, and what was found about their proposals."""
+    """Rows, and what was found about their proposals."""
 
     x: Table
     observed: TableSeen
     held_out: TableSeen
     key: KeyWords
-    found: Found
+    found: Found | None = None
 
-    def chosen(self, rows: np.ndarray) -> "_Rows":
+    def chosen(self, rows: np.ndarray | slice) -> "_Rows":
         return jax.tree.map(lambda a: a[rows], self)
 
 
 class _Drawn(NamedTuple):
-    """All samples of some rows so far."""
+    """All samples of some rows so far. In memory the rows come last, as the lanes do."""
 
     z: Float[np.ndarray, "K B L"]
     log_w: Float[np.ndarray, "K B"]
     values: Float[np.ndarray, "K B V"]
 
-    def chosen(self, rows: np.ndarray) -> "_Drawn":
-        return _Drawn(*(np.take(a, rows, axis=1) for a in self))
+    def chosen(self, rows: np.ndarray | slice) -> "_Drawn":
+        # `take` keeps the order in memory, an index would not.
+        place = np.arange(self.log_w.shape[1])[rows]
+        return _Drawn(*(_rows_second(np.take(_rows_last(a), place, axis=-1)) for a in self))
 
     def joined(self, more: "_Drawn") -> "_Drawn":
-        return _Drawn(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+        both = [(_rows_last(a), _rows_last(b)) for a, b in zip(self, more, strict=True)]
+        return _Drawn(*(_rows_second(np.concatenate(pair)) for pair in both))
 
 
-def _lanes(x: Table, observed: TableSeen, held_out: TableSeen, key: KeyWords, *more: Any) -> Lanes:
-    own = jax.random.wrap_key_data(jnp.asarray(key), impl="threefry2x32")
-    return jax.tree.map(jnp.asarray, Lanes(x, observed, held_out, own, *more))  # pyright: ignore
+class _Batch(NamedTuple):
+    """Rows that are in the same round."""
+
+    place: Int[np.ndarray, " B"]  # among all rows
+    rows: _Rows
+    drawn: _Drawn | None
+    n_counted: Int[np.ndarray, " B"]  # samples, without those before a better proposal was found
+    turn: int
+    deadline: float | None
+
+    def chosen(self, rows: np.ndarray | slice) -> "_Batch":
+        drawn = None if self.drawn is None else self.drawn.chosen(rows)
+        own = (self.place[rows], self.rows.chosen(rows), drawn, self.n_counted[rows])
+        return _Batch(*own, self.turn, self.deadline)
+
+    @property
+    def late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def cut(self, size: int) -> "tuple[_Batch, _Batch]":
+        """The first rows, with their share of the time, and the others."""
+        first, rest = self.chosen(slice(size)), self.chosen(slice(size, None))
+        deadline = share(self.deadline, size, len(self.place))
+        return first._replace(deadline=deadline), rest
+
+
+def _rows_last(a: Float[np.ndarray, "K B *V"]) -> Float[np.ndarray, "K *V B"]:
+    return np.moveaxis(a, 1, -1)
+
+
+def _rows_second(a: Float[np.ndarray, "K *V B"]) -> Float[np.ndarray, "K B *V"]:
+    return np.moveaxis(a, -1, 1)
 
 
 def _blocks(
     autoencoder: Autoencoder, estimand: Estimand, rows: _Rows, before: int, count: int
 ) -> _Drawn:
     """The blocks that take each row from `before` samples to `count`."""
-    n_blocks, first = -(-count // BLOCK), -(-before // BLOCK)
-    per_row = n_blocks - first
-    row = np.repeat(np.arange(len(rows.x)), per_row)
-    block = np.tile(np.arange(first, n_blocks, dtype=np.int32), len(rows.x))
+    n_rows, blocks = len(rows.x), np.arange(-(-before // BLOCK), -(-count // BLOCK))
+    row, block = np.tile(np.arange(n_rows), len(blocks)), np.repeat(blocks, n_rows)
     program = partial(draw_lanes, autoencoder, estimand._replace(summary=None))
     _, size = lane_counts(autoencoder, estimand.n_values)
+    nothing = jax.device_put(_nothing_found(autoencoder, size))
     parts, places = [], []
-    adapted = rows.found.exists[row]
-    for lanes_of in (np.flatnonzero(~adapted), np.flatnonzero(adapted)):
+    adapted = np.zeros(n_rows, dtype=bool) if rows.found is None else rows.found.exists
+    plain = rows._replace(found=None), np.flatnonzero(~adapted[row])
+    for some, lanes_of in (plain, (rows, np.flatnonzero(adapted[row]))):
         for start in range(0, len(lanes_of), size):
             place = lanes_of[start : start + size]
             own = np.resize(place, size)
-            chosen = rows.chosen(row[own])
-            lanes = _lanes(*chosen, block[own], _counting(chosen.key, block[own], count))
-            samples = program(lanes, jnp.asarray(np.int32(len(place))))
-            parts.append([_by_lane(np.asarray(a))[: len(place)] for a in samples])
+            lanes = _lanes(some.chosen(row[own]), nothing, block[own], count)
+            parts.append(program(lanes, jnp.asarray(np.int32(len(place)))))
             places.append(place)
-    order = np.argsort(np.concatenate(places))
-    joined = (np.concatenate(own)[order] for own in zip(*parts, strict=True))
-    return _Drawn(*(_samples_first(a, len(rows.x)) for a in joined))
+    return _Drawn(*(_by_row(own, places, n_rows) for own in zip(*parts, strict=True)))
+
+
+def _lanes(rows: _Rows, nothing: Found, block: Int[np.ndarray, " T"], count: int) -> Lanes:
+    own: Any = rows._replace(found=rows.found or nothing)._asdict()
+    own |= {"block": block.astype(np.int32), "counts": _counting(rows.key, block, count)}
+    return jax.device_put(Lanes(**own))
+
+
+def _nothing_found(autoencoder: Autoencoder, n_rows: int) -> Found:
+    return Found.nothing(n_rows, autoencoder.generative.prior.n_latent)
 
 
 def _counting(key: KeyWords, block: Int[np.ndarray, " T"], count: int) -> Bool[np.ndarray, "T K"]:
@@ -168,17 +216,20 @@ def _counting(key: KeyWords, block: Int[np.ndarray, " T"], count: int) -> Bool[n
     return place < (count - block * BLOCK)[:, None]
 
 
-def _by_lane(a: Float[np.ndarray, "N *V K G"]) -> Float[np.ndarray, "T *V K"]:
-    """The lanes of all groups, one after the other."""
-    lanes_first = np.moveaxis(a, -1, 1)
-    return lanes_first.reshape(a.shape[0] * a.shape[-1], *a.shape[1:-1])
-
-
-def _samples_first(a: Float[np.ndarray, "T *V K"], n_rows: int) -> Float[np.ndarray, "S B *V"]:
-    """All samples of each row, from the blocks of its lanes."""
-    by_row = a.reshape(n_rows, len(a) // n_rows, *a.shape[1:])
-    first = np.ascontiguousarray(np.moveaxis(by_row, (1, -1), (0, 1)))
-    return first.reshape(len(first) * BLOCK, n_rows, *a.shape[1:-1])
+def _by_row(
+    parts: tuple[Float[Array, "N *V K G"], ...], places: list[np.ndarray], n_rows: int
+) -> Float[np.ndarray, "S B *V"]:
+    """All samples of each row, from the lanes of several calls."""
+    n_groups, *width, n_samples, group = parts[0].shape
+    n_lanes = sum(map(len, places))
+    lanes = np.empty((n_samples, *width, n_lanes), dtype=np.float32)
+    for part, place in zip(parts, places, strict=True):
+        own = np.moveaxis(np.asarray(part), (-2, 0), (0, -2))  # (K, *V, N, G)
+        own = own.reshape(n_samples, *width, n_groups * group)
+        lanes[..., place] = own[..., : len(place)]
+    n_blocks = n_lanes // n_rows
+    by_block = np.moveaxis(lanes.reshape(n_samples, *width, n_blocks, n_rows), -2, 0)
+    return _rows_second(by_block.reshape(n_blocks * n_samples, *width, n_rows))
 
 
 def compile_sampling(autoencoder: Autoencoder, estimand: Estimand | None = None) -> None:
@@ -192,17 +243,16 @@ def compile_sampling(autoencoder: Autoencoder, estimand: Estimand | None = None)
     _, size = lane_counts(autoencoder, estimand.n_values)
     rows = _nothing(autoencoder, size)
     zeros = np.zeros(size, dtype=np.int32)
-    lanes = _lanes(*rows, zeros, _counting(rows.key, zeros, 0))
+    lanes = _lanes(rows, _nothing_found(autoencoder, size), zeros, 0)
     with compiling("sampling", autoencoder, estimand):
         draw_lanes(autoencoder, estimand, lanes, jnp.asarray(np.int32(0)))
 
 
 def _nothing(autoencoder: Autoencoder, n_rows: int) -> _Rows:
-    generative = autoencoder.generative
-    x = np.zeros((n_rows, generative.observation.n_features), dtype=np.float32)
+    n_features = autoencoder.generative.observation.n_features
+    x = np.zeros((n_rows, n_features), dtype=np.float32)
     no = np.zeros(x.shape, dtype=bool)
-    found = Found.nothing(n_rows, generative.prior.n_latent)
-    return _Rows(x, no, no, np.zeros((n_rows, 2), dtype=np.uint32), found)
+    return _Rows(x, no, no, np.zeros((n_rows, 2), dtype=np.uint32))
 
 
 def sample_rows(
@@ -227,50 +277,83 @@ def sample_rows(
     if len(x) == 0:
         raise DataError("x has no rows")
     held_out = np.zeros(observed.shape, dtype=bool) if held_out is None else held_out
-    found = Found.nothing(len(x), autoencoder.generative.prior.n_latent)
-    whole = _Rows(np.asarray(x, np.float32), observed, held_out, keys, found)
-    into: Sampled | None = None
-    size = settings.rows_at_once(estimand.n_values)
-    done = np.zeros(len(x), dtype=bool)
+    rows = _Rows(np.asarray(x, np.float32), observed, held_out, keys)
     if deadline is not None:
         compile_sampling(autoencoder, estimand)
-    for first in range(0, len(x), size):
-        rows = whole.chosen(np.arange(first, min(first + size, len(x))))
-        # If time is short, all rows have the same share of it.
-        limit = share(deadline, len(rows.x), len(x) - first)
-        limits = _Limits(settings, 1.0 if scale is None else scale, limit)
-        for own, sampled in _rounds(autoencoder, estimand, rows, limits):
-            into = _stored(into, len(x), first + own, sampled)
-            done[first + own] = True
-            if callback is not None:
-                callback(int(done.sum()), len(x))
+    limits = _Limits(settings, 1.0 if scale is None else scale, deadline)
+    into, n_done = None, 0
+    for place, sampled in _rounds(autoencoder, estimand, rows, limits):
+        into = _stored(into, len(x), place, sampled)
+        n_done += len(place)
+        if callback is not None:
+            callback(n_done, len(x))
     assert into is not None  # there are rows, and the last round finishes all
     return into
+
+
+class WeightedSamples(NamedTuple):
+    """Latent samples of some rows, and what an estimand makes of each."""
+
+    z: Float[np.ndarray, "K N L"]
+    weights: Float[np.ndarray, "K N"]  # sum to 1 over the samples of a row
+    values: Float[np.ndarray, "K N V"]
+
+
+def weighted_samples(
+    autoencoder: Autoencoder,
+    x: Table,
+    observed: TableSeen,
+    keys: KeyWords,
+    n_samples: int,
+    estimand: Estimand,
+) -> WeightedSamples:
+    """As many latent samples for each of a few rows, with smoothed weights."""
+    rows = _Rows(np.asarray(x, np.float32), observed, np.zeros_like(observed), keys)
+    drawn = _blocks(autoencoder, estimand, rows, 0, n_samples)
+    log_w, _ = smoothed(drawn.log_w, np.full(len(x), n_samples), UNRELIABLE)
+    return WeightedSamples(drawn.z, np.asarray(normalised(log_w)), drawn.values)
 
 
 def _rounds(
     autoencoder: Autoencoder, estimand: Estimand, rows: _Rows, limits: "_Limits"
 ) -> Iterator[tuple[np.ndarray, Sampled]]:
-    """The rows that each round finishes, by their place, and what is known of them."""
-    active, drawn = _two_or_more(np.arange(len(rows.x))), None
-    rows = rows.chosen(active)
-    n_counted = np.zeros(len(active), dtype=np.int64)
-    for before, count in limits.rounds():
-        new = _blocks(autoencoder, estimand, rows, before, count)
-        drawn = new if drawn is None else drawn.joined(new)
-        n_counted += count - before
-        sampled = _estimated(estimand, rows.key, drawn, n_counted, limits.settings)
-        enough = limits.enough(sampled, count)
-        if enough.any():
-            at = np.flatnonzero(enough)
-            yield active[at], jax.tree.map(lambda a, at=at: a[at], sampled)
-        left = _two_or_more(np.flatnonzero(~enough))
-        if not len(left):
-            return
-        active, rows, drawn = active[left], rows.chosen(left), drawn.chosen(left)
-        n_counted, report = n_counted[left], RowReport(*(a[left] for a in sampled.report))
-        if limits.settings.adapt:
-            rows, drawn, n_counted = _with_better_proposals(rows, drawn, n_counted, report)
+    """The rows that each round finishes, by their place, and what is known of them.
+
+    Rows whose samples would not fit into memory are cut into batches that are finished one after
+    the other.
+    """
+    n_rows = len(rows.x)
+    counts, settings = limits.counts(), limits.settings
+    nothing = np.zeros(n_rows, dtype=np.int64)
+    waiting = [_Batch(np.arange(n_rows), rows, None, nothing, 0, limits.deadline)]
+    while waiting:
+        batch = waiting.pop()
+        if batch.drawn is None or not batch.late:
+            size = settings.rows_at_once(counts[batch.turn + 1], estimand.n_values)
+            if len(batch.place) > size:
+                batch, rest = batch.cut(size)
+                waiting.append(rest)
+            batch = _with_more_samples(autoencoder, estimand, batch, counts)
+        assert batch.drawn is not None
+        sampled = _estimated(estimand, batch.rows.key, batch.drawn, batch.n_counted, settings)
+        enough = limits.enough(sampled, counts[batch.turn]) | batch.late
+        at, left = np.flatnonzero(enough), np.flatnonzero(~enough)
+        if len(at):
+            yield batch.place[at], jax.tree.map(lambda a, at=at: a[at], sampled)
+        if len(left):
+            batch, report = batch.chosen(left), RowReport(*(a[left] for a in sampled.report))
+            waiting.append(_with_better_proposals(batch, report) if settings.adapt else batch)
+
+
+def _with_more_samples(
+    autoencoder: Autoencoder, estimand: Estimand, batch: _Batch, counts: list[int]
+) -> _Batch:
+    """The same rows after one more round."""
+    before, count = counts[batch.turn : batch.turn + 2]
+    new = _blocks(autoencoder, estimand, batch.rows, before, count)
+    drawn = new if batch.drawn is None else batch.drawn.joined(new)
+    n_counted = batch.n_counted + count - before
+    return batch._replace(drawn=drawn, n_counted=n_counted, turn=batch.turn + 1)
 
 
 def _two_or_more(rows: np.ndarray) -> np.ndarray:
@@ -278,23 +361,24 @@ def _two_or_more(rows: np.ndarray) -> np.ndarray:
     return np.resize(rows, 2) if len(rows) == 1 else rows
 
 
-def _with_better_proposals(
-    rows: _Rows, drawn: _Drawn, n_counted: Int[np.ndarray, " B"], report: RowReport
-) -> tuple[_Rows, _Drawn, Int[np.ndarray, " B"]]:
+def _with_better_proposals(batch: _Batch, report: RowReport) -> _Batch:
     """Adapt the proposals of rows with poor weights, whose samples then no longer count."""
     poor = ~(report.pareto_k <= UNRELIABLE)
     poor |= report.effective_sample_size < POOR * report.n_samples
+    poor &= report.n_samples >= LEAST_TO_ADAPT
     at = _two_or_more(np.flatnonzero(poor))
+    assert batch.drawn is not None
     if not len(at):
-        return rows, drawn, n_counted
-    own = drawn.chosen(at)
-    new = adapted(own.z, own.log_w, n_counted[at], rows.chosen(at).found)
-    found = jax.tree.map(np.copy, rows.found)
+        return batch
+    n_rows, n_latent = batch.drawn.z.shape[1:]
+    found = jax.tree.map(np.copy, batch.rows.found or Found.nothing(n_rows, n_latent))
+    own = batch.drawn.chosen(at)
+    new = adapted(own.z, own.log_w, batch.n_counted[at], Found(*(a[at] for a in found)))
     for into, out in zip(found, new, strict=True):
         into[at] = out
-    drawn.log_w[:, at] = -np.inf
-    n_counted[at] = 0
-    return rows._replace(found=found), drawn, n_counted
+    batch.drawn.log_w[:, at] = -np.inf
+    batch.n_counted[at] = 0
+    return batch._replace(rows=batch.rows._replace(found=found))
 
 
 def _estimated(
@@ -304,11 +388,17 @@ def _estimated(
     n_samples: Int[np.ndarray, " B"],
     settings: SamplingSettings,
 ) -> Sampled:
+    if len(key) == 1:  # `_importance.py` says why
+        twice = np.zeros(2, dtype=int)
+        both = _estimated(estimand, key[twice], drawn.chosen(twice), n_samples[twice], settings)
+        return jax.tree.map(lambda a: a[:1], both)
     better, k = smoothed(drawn.log_w, n_samples, UNRELIABLE if settings.adapt else np.inf)
-    # Where a sample has no weight, its value need not exist.
-    values = np.where((better > -np.inf)[..., None], drawn.values, 0.0)
-    mean = weighted_sum(normalised(better), values)
-    error = standard_error(better, values, BLOCK)
+    values, counted = drawn.values, better > -np.inf
+    if not counted.all():  # where a sample has no weight, its value need not exist
+        values = np.where(counted[..., None], values, 0.0)
+    w = normalised(better)
+    mean = weighted_sum(w, values)
+    error = error_of_mean(w, values, mean, BLOCK)
     summary = None if estimand.summary is None else estimand.summary(better, values, key)
     report = RowReport(
         n_samples.copy(), effective_sample_size(drawn.log_w), k, settings.adapt & (k > UNRELIABLE)
@@ -334,21 +424,20 @@ class _Limits(NamedTuple):
     scale: Float[np.ndarray, " V"] | float
     deadline: float | None
 
-    def rounds(self) -> list[tuple[int, int]]:
-        """How many samples a row has before each round and after it."""
+    def counts(self) -> list[int]:
+        """How many samples a row has before the first round, and after each."""
         most = self.settings.n_samples
         if self.settings.tolerance is None and self.deadline is None and not self.settings.adapt:
-            return [(0, most)]
+            return [0, most]
         counts = [0, min(BLOCK, most)]
         while counts[-1] < most:
             counts.append(min(2 * counts[-1], most))
-        return list(zip(counts[:-1], counts[1:], strict=True))
+        return counts
 
     def enough(self, sampled: Sampled, count: int) -> Bool[np.ndarray, " A"]:
         """Which rows need no further round."""
         settings, n_rows = self.settings, len(sampled.mean)
-        late = self.deadline is not None and time.monotonic() > self.deadline
-        if late or count >= settings.n_samples:
+        if count >= settings.n_samples:
             return np.ones(n_rows, dtype=bool)
         if settings.tolerance is None:
             return np.zeros(n_rows, dtype=bool)

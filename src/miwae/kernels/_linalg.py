@@ -21,7 +21,7 @@ def cholesky_solve(
     Each turn of a compiled loop costs more than the few numbers it works on, so both are had from
     one loop.
 
-    Example:
+    Examples:
         >>> a, b = jnp.array([[4.0, 2.0], [2.0, 5.0]]), jnp.array([[2.0], [5.0]])
         >>> factor, solution = cholesky_solve(a[:, :, None], b[:, :, None])
         >>> factor[:, :, 0].tolist(), solution[:, 0, 0].tolist()

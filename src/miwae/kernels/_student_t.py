@@ -23,7 +23,7 @@ def log_gamma_ratio(df: Float[Array, "..."]) -> Float[Array, "..."]:
     Two steps of the recurrence of the gamma function, then Stirling's series for the ratio. Where
     `lgamma` and its derivative were a large share of a training step, this is one logarithm.
 
-    Example:
+    Examples:
         >>> round(float(log_gamma_ratio(jnp.array(2.0))), 6)  # log(sqrt(pi) / 2)
         -0.120782
     """

@@ -22,34 +22,20 @@ from miwae.model._posteriors import (
 )
 from miwae.model._priors import AbstractPrior, FlowPrior, MixturePrior, StandardNormal, VampPrior
 from miwae.model._proposals import AbstractProposal
-from miwae.model.networks import (
-    AttentionEncoder,
+from miwae.model.networks._convolutional import (
     ConvolutionalDecoder,
     ConvolutionalEncoder,
-    Dense,
-    RecurrentDecoder,
-    RecurrentEncoder,
-    SetEncoder,
+    ImageShape,
 )
-from miwae.model.observations import (
-    AbstractFactorized,
-    AbstractObservation,
-    Bernoulli,
-    Categorical,
-    Coded,
-    Count,
-    Heterogeneous,
-    LowRankNormal,
-    MixedColumns,
-    Normal,
-    Ordinal,
-    Part,
-    Points,
-    Positive,
-    Stretch,
-    StretchedNormal,
-    StudentT,
-)
+from miwae.model.networks._dense import Dense
+from miwae.model.networks._recurrent import RecurrentDecoder, RecurrentEncoder
+from miwae.model.networks._sets import AttentionEncoder, SetEncoder
+from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
+from miwae.model.observations._columns import ColumnParameters, MixedColumns
+from miwae.model.observations._continuous import LowRankNormal, Normal, Positive, Stretch, StudentT
+from miwae.model.observations._discrete import Bernoulli, Categorical, Count, Ordinal, Points
+from miwae.model.observations._heterogeneous import Heterogeneous, Part
+from miwae.model.observations._levels import Coded
 
 __all__ = [
     "AbstractAmortizer",
@@ -65,6 +51,7 @@ __all__ = [
     "Bernoulli",
     "Categorical",
     "Coded",
+    "ColumnParameters",
     "ConvolutionalDecoder",
     "ConvolutionalEncoder",
     "Count",
@@ -75,9 +62,11 @@ __all__ = [
     "FullNormalPosterior",
     "FullStudentTPosterior",
     "Heterogeneous",
+    "ImageShape",
     "LatentModel",
     "LearnedFill",
     "LinearAmortizer",
+    "Linearisation",
     "LowRankNormal",
     "MeanFill",
     "MixedColumns",
@@ -95,7 +84,6 @@ __all__ = [
     "SetEncoder",
     "StandardNormal",
     "Stretch",
-    "StretchedNormal",
     "StudentT",
     "StudentTPosterior",
     "VampPrior",

@@ -14,7 +14,7 @@ from miwae.model._linear import FactorAnalysis, LinearPosterior
 from miwae.model._posteriors import AbstractPosterior
 from miwae.model._proposals import AbstractProposal, LinearProposal
 from miwae.model._widths import applied, require_width
-from miwae.model.observations import LinearStart
+from miwae.model.observations._levels import LinearStart
 
 # Limits of what an encoder makes of the core's posterior: it may be a thousand times narrower or
 # wider, and its tails those of a normal distribution. Beyond, with few samples, float32 overflows.

@@ -1,7 +1,6 @@
 """Ready-made autoencoders: the paper's, those for images and sequences, the linear start."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,53 +17,38 @@ from miwae.model._latent import Autoencoder, LatentModel
 from miwae.model._linear import FactorAnalysis, fit_factor_analysis
 from miwae.model._posteriors import AbstractPosterior, NormalPosterior, StudentTPosterior
 from miwae.model._priors import AbstractPrior, StandardNormal
-from miwae.model.networks import (
+from miwae.model.networks._convolutional import (
     ConvolutionalDecoder,
     ConvolutionalEncoder,
-    Dense,
-    DenseLayer,
     ImageShape,
-    LinearResidual,
-    RecurrentDecoder,
-    RecurrentEncoder,
 )
-from miwae.model.observations import AbstractObservation, LinearStart, MixedColumns
+from miwae.model.networks._dense import Dense, DenseLayer, LinearResidual
+from miwae.model.networks._recurrent import RecurrentDecoder, RecurrentEncoder
+from miwae.model.observations._base import AbstractObservation
+from miwae.model.observations._columns import MixedColumns
+from miwae.model.observations._levels import LinearStart
 
 
-class _Parts(NamedTuple):
-    """What all ready-made autoencoders but the linear one let a user choose."""
-
-    prior: AbstractPrior
-    posterior: AbstractPosterior
-    fill: AbstractFill
-
-    def joined(
-        self,
-        observation: AbstractObservation,
-        decoder: Callable[..., Array],
-        encoder: Callable[..., Array],
-        *,
-        indicator: bool,
-    ) -> Autoencoder:
-        """The autoencoder with these networks."""
-        amortizer = Amortizer(self.fill, encoder, self.posterior, indicator)
-        return Autoencoder(LatentModel(self.prior, decoder, observation), amortizer)
-
-
-def _parts(
+def _joined(
+    observation: AbstractObservation,
+    decoder: Callable[..., Array],
+    encoder: Callable[..., Array],
     n_latent: int,
     prior: AbstractPrior | None,
     posterior: AbstractPosterior,
     fill: AbstractFill | None,
-) -> _Parts:
-    """With the defaults; refuses a prior or posterior of another number of latent variables."""
-    parts = _Parts(prior or StandardNormal(n_latent), posterior, fill or ZeroFill())
-    for name, part in (("prior", parts.prior), ("posterior", posterior)):
+    *,
+    indicator: bool,
+) -> Autoencoder:
+    """The autoencoder of these parts; refuses parts of another number of latent variables."""
+    prior = prior or StandardNormal(n_latent)
+    for name, part in (("prior", prior), ("posterior", posterior)):
         if part.n_latent != n_latent:
             raise SettingsError(
                 f"the {name} has {part.n_latent} latent variables, but n_latent is {n_latent}"
             )
-    return parts
+    amortizer = Amortizer(fill or ZeroFill(), encoder, posterior, indicator)
+    return Autoencoder(LatentModel(prior, decoder, observation), amortizer)
 
 
 def dense_autoencoder(
@@ -98,14 +82,15 @@ def dense_autoencoder(
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
     require_at_least(0, n_layers=n_layers)
-    parts = _parts(n_latent, prior, posterior or StudentTPosterior(n_latent), fill)
+    posterior = posterior or StudentTPosterior(n_latent)
     key_e, key_d = jax.random.split(key)
     sizes = {"n_hidden": n_hidden, "n_layers": n_layers}
     network = eqx.Partial(Dense, **sizes, activation=activation, residual=residual)
     decoder = network(n_latent, observation.n_parameters, key=key_d)
     n_inputs = observation.n_inputs * (2 if indicator else 1)
-    encoder = network(n_inputs, parts.posterior.n_parameters, key=key_e)
-    return parts.joined(observation, decoder, encoder, indicator=indicator)
+    encoder = network(n_inputs, posterior.n_parameters, key=key_e)
+    chosen = (n_latent, prior, posterior, fill)
+    return _joined(observation, decoder, encoder, *chosen, indicator=indicator)
 
 
 def convolutional_autoencoder(
@@ -139,15 +124,16 @@ def convolutional_autoencoder(
         key: for the initial weights.
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
-    parts = _parts(n_latent, prior, posterior or NormalPosterior(n_latent), fill)
+    posterior = posterior or NormalPosterior(n_latent)
     image = ImageShape(*shape)
     n_blocks = _blocks(observation, image.n_features, f"an image of {image}")
     key_e, key_d = jax.random.split(key)
     sizes = {"maps": maps, "n_hidden": n_hidden, "activation": activation}
     decoder = ConvolutionalDecoder(n_latent, image, n_blocks=n_blocks, **sizes, key=key_d)
-    n_out = parts.posterior.n_parameters
+    n_out = posterior.n_parameters
     encoder = ConvolutionalEncoder(image, n_out, indicator=indicator, **sizes, key=key_e)
-    return parts.joined(observation, decoder, encoder, indicator=indicator)
+    chosen = (n_latent, prior, posterior, fill)
+    return _joined(observation, decoder, encoder, *chosen, indicator=indicator)
 
 
 def recurrent_autoencoder(
@@ -178,7 +164,7 @@ def recurrent_autoencoder(
         key: for the initial weights.
     """
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden, n_steps=n_steps)
-    parts = _parts(n_latent, prior, posterior or StudentTPosterior(n_latent), fill)
+    posterior = posterior or StudentTPosterior(n_latent)
     n_features, left = divmod(observation.n_features, n_steps)
     if left:
         raise SettingsError(
@@ -188,9 +174,10 @@ def recurrent_autoencoder(
     key_e, key_d = jax.random.split(key)
     shape, sizes = (n_steps, n_features), {"n_hidden": n_hidden}
     decoder = RecurrentDecoder(n_latent, *shape, n_blocks=n_blocks, **sizes, key=key_d)
-    n_out = parts.posterior.n_parameters
+    n_out = posterior.n_parameters
     encoder = RecurrentEncoder(*shape, n_out, indicator=indicator, **sizes, key=key_e)
-    return parts.joined(observation, decoder, encoder, indicator=indicator)
+    chosen = (n_latent, prior, posterior, fill)
+    return _joined(observation, decoder, encoder, *chosen, indicator=indicator)
 
 
 def _blocks(observation: AbstractObservation, n_features: int, what: str) -> int:
@@ -256,31 +243,29 @@ def linear_autoencoder(
     key_e, key_d = jax.random.split(key)
     sizes = {"n_hidden": n_hidden, "n_layers": n_layers, "activation": activation}
     network = eqx.Partial(Dense, **sizes, residual=residual, zero_last=True)
-    linear = _linear_decoder(observation, core)
+    linear, start = _linear_parts(observation, core)
     residual_network = network(n_latent, observation.n_parameters, key=key_d)
     encoder = network(2 * observation.n_inputs + n_latent, 3 * n_latent, key=key_e)
     decoder = LinearResidual(linear, residual_network)
-    start = None
-    if isinstance(observation, MixedColumns):
-        start = _linear_start(observation, core)
     return Autoencoder(
         LatentModel(StandardNormal(n_latent), decoder, observation),
         LinearAmortizer(core, ZeroFill(), encoder, start),
     )
 
 
-@eqx.filter_jit
-def _linear_start(observation: MixedColumns, core: FactorAnalysis) -> LinearStart:
-    return observation.linear_start(core.mean, core.noise)
-
-
-@eqx.filter_jit
-def _linear_decoder(observation: AbstractObservation, core: FactorAnalysis) -> DenseLayer:
-    start = observation.linearise(core.mean, core.noise)
-    return DenseLayer(start.slope @ core.loadings, start.slope @ core.mean + start.offset)
-
-
 # Compiled as wholes: operation by operation, JAX would compile each of them, a second in all.
+@eqx.filter_jit
+def _linear_parts(
+    observation: AbstractObservation, core: FactorAnalysis
+) -> tuple[DenseLayer, LinearStart | None]:
+    """The linear decoder, and where the proposals of columns that are not Gaussian start."""
+    line, start = observation.linearise(core.mean, core.noise), None
+    if isinstance(observation, MixedColumns):
+        start = observation.linear_start(core.mean, core.noise)
+    bias = line.slope @ core.mean + line.offset
+    return DenseLayer(line.slope @ core.loadings, bias), start
+
+
 @eqx.filter_jit
 def _embedded(
     observation: AbstractObservation, x: Float[Array, "N D"], observed: Bool[Array, "N D"]

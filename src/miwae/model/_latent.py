@@ -17,7 +17,7 @@ from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._priors import AbstractPrior
 from miwae.model._proposals import AbstractProposal
 from miwae.model._widths import applied, require_width
-from miwae.model.observations import AbstractObservation
+from miwae.model.observations._base import AbstractObservation
 
 
 class LatentModel(eqx.Module):
@@ -28,12 +28,7 @@ class LatentModel(eqx.Module):
     observation: AbstractObservation
 
     def decode(self, z: Latents) -> Eta:
-        """`f(z)`, the parameters of the observation model.
-
-        Raises:
-            SettingsError: the width of z does not suit the prior or the decoder, or the decoder
-                does not suit the observation model.
-        """
+        """`f(z)`, the parameters of the observation model; a `SettingsError` if widths differ."""
         # The density of a prior may be a sum over the dimensions, whatever their number.
         of_prior = f"the prior {type(self.prior).__name__}"
         require_width(z, self.prior.n_latent, "a latent sample of the proposal", of_prior)
@@ -72,11 +67,7 @@ class Autoencoder(eqx.Module):
 def check_data(
     autoencoder: Autoencoder, x: object, observed: object = None
 ) -> tuple[Table, TableSeen]:
-    """`as_incomplete`, and that the model can have produced each observed value.
-
-    Raises:
-        DataError: names the row, the column and the value.
-    """
+    """`as_incomplete`, and a `DataError` for values that the model cannot have produced."""
     observation = autoencoder.generative.observation
     values, seen = as_incomplete(x, observed, observation.n_features)
     impossible = seen & ~by_blocks(functools.partial(_supported, observation), values)

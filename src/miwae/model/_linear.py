@@ -257,7 +257,7 @@ def fit_factor_analysis(
     Returns:
         The model and the trace of the objective.
 
-    Example:
+    Examples:
         >>> rows = np.random.default_rng(0).normal(size=(50, 1)) @ np.ones((1, 3))
         >>> fit = fit_factor_analysis(rows, n_factors=1)
         >>> fit.objective[-1] > fit.objective[0]

@@ -16,7 +16,7 @@ from miwae.model import _proposals as proposals
 from miwae.model._proposals import AbstractProposal
 
 LATENT_SCALE_FLOOR = 1e-3  # keeps weights finite where x determines a latent dimension exactly
-DF_FLOOR = 2.1
+LATENT_DF_FLOOR = 2.1
 
 
 def _scale(raw: Floats) -> Floats:
@@ -24,7 +24,7 @@ def _scale(raw: Floats) -> Floats:
 
 
 def _df(raw: Floats) -> Floats:
-    return DF_FLOOR + jax.nn.softplus(raw)
+    return LATENT_DF_FLOOR + jax.nn.softplus(raw)
 
 
 def _tril(raw: Float[Array, "B T"], n_latent: int) -> Matrices:

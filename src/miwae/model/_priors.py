@@ -1,7 +1,6 @@
 """Distributions p(z) over the latent variables."""
 
 import abc
-import math
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -12,15 +11,13 @@ from flowjax.distributions import Transformed
 from flowjax.flows import coupling_flow
 from jaxtyping import Array, Float
 
-from miwae._numerics import features_first, logmeanexp
+from miwae._numerics import LOG_2PI, features_first, logmeanexp
 from miwae._shapes import Latents, OneKey, PerSample
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._proposals import AbstractProposal
 from miwae.model._widths import applied
 
-LOG_2PI = math.log(2 * math.pi)
-
-Draws: TypeAlias = Float[Array, "K L"]
+PriorSamples: TypeAlias = Float[Array, "K L"]
 
 
 class AbstractPrior(eqx.Module):
@@ -33,7 +30,7 @@ class AbstractPrior(eqx.Module):
         """Log-density of each latent sample; priors made of posteriors need the amortizer."""
 
     @abc.abstractmethod
-    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> PriorSamples:
         """K draws."""
 
     def fixed(self, amortizer: AbstractAmortizer) -> "AbstractPrior":
@@ -49,7 +46,7 @@ class StandardNormal(AbstractPrior):
     def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         return jnp.sum(-0.5 * (features_first(z) ** 2 + LOG_2PI), axis=0)
 
-    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> PriorSamples:
         return jax.random.normal(key, (n_samples, self.n_latent))
 
 
@@ -75,7 +72,7 @@ class MixturePrior(AbstractPrior):
         terms = jnp.sum(-0.5 * (eps**2 + LOG_2PI) - log_scale, axis=-1)
         return jax.nn.logsumexp(terms + jax.nn.log_softmax(self.logits)[None, None], axis=-1)
 
-    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> PriorSamples:
         key_c, key_z = jax.random.split(key)
         chosen = jax.random.categorical(key_c, self.logits, shape=(n_samples,))
         eps = jax.random.normal(key_z, (n_samples, self.n_latent))
@@ -107,7 +104,7 @@ class VampPrior(AbstractPrior):
         terms = self._posterior(self.pseudo_inputs, amortizer).log_prob(each)
         return logmeanexp(terms, axis=1).reshape(z.shape[:2])
 
-    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> PriorSamples:
         key_c, key_z = jax.random.split(key)
         chosen = jax.random.randint(key_c, (n_samples,), 0, self.pseudo_inputs.shape[0])
         rows = self.pseudo_inputs[chosen]
@@ -130,5 +127,5 @@ class FlowPrior(AbstractPrior):
     def log_prob(self, z: Latents, amortizer: AbstractAmortizer) -> PerSample:
         return self.flow.log_prob(z)
 
-    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> Draws:
+    def sample(self, key: OneKey, n_samples: int, amortizer: AbstractAmortizer) -> PriorSamples:
         return self.flow.sample(key, (n_samples,))

@@ -17,12 +17,10 @@ from flowjax.distributions import Transformed
 from jaxtyping import Array, Float
 from paramax import unwrap
 
-from miwae._numerics import features_first, features_last
+from miwae._numerics import LOG_2PI, features_first, features_last
 from miwae._shapes import Kappa, Keys, Latents, Matrices, PerLatent, PerRow, PerSample
 from miwae.errors import SettingsError
 from miwae.kernels import normal, solve_lower, split_key, standard_student_t, student_t_log_prob
-
-LOG_2PI = math.log(2 * math.pi)
 
 
 class AbstractProposal(eqx.Module):
@@ -108,13 +106,9 @@ def _standard_normal(key: Keys, n_samples: int, like: PerLatent) -> Latents:
     return features_last(normal(key, shape))
 
 
-def _matrices_last(matrices: Matrices) -> Float[Array, "L L B"]:
-    return jnp.moveaxis(matrices, 0, -1)
-
-
 def _whiten(tril: Matrices, centred: Latents) -> tuple[Latents, PerRow]:
     """`T^-1 (z - mu)` and `log |T|`."""
-    eps = solve_lower(_matrices_last(tril), features_first(centred))
+    eps = solve_lower(jnp.moveaxis(tril, 0, -1), features_first(centred))
     log_det = jnp.sum(jnp.log(jnp.diagonal(tril, axis1=-2, axis2=-1)), axis=-1)
     return features_last(eps), log_det
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from miwae._words import counted
 from miwae.errors import DataError
 
 # Where no finite estimate exists, iterations end at log-odds with standard errors of thousands.
@@ -42,7 +43,10 @@ def _check_rank(x: Float[np.ndarray, "N Q"], names: Sequence[str], used: Any, nu
     """Refuses dependent features, for which OLS returns one of infinitely many solutions."""
     n, q = x.shape
     if n <= q:
-        raise DataError(f"{n} rows are too few for {q} coefficients and their standard errors")
+        raise DataError(
+            f"{counted(n, 'row is', 'rows are')} too few for {counted(q, 'coefficient')} and "
+            "standard errors"
+        )
     # Scaled, so that the unit of a column does not matter.
     scale = np.linalg.norm(x, axis=0)
     x = x / np.where(scale > 0, scale, 1.0)[None]

@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from miwae._words import counted
 from miwae.columns import Cells
 from miwae.errors import DataError, SettingsError
 from miwae.frames import columns, completed, n_rows, names, stacked, with_columns
@@ -35,7 +36,7 @@ class MultiplyImputed(Sequence[Any]):
         cells: for each copy, the imputed cells by position of their column.
         not_imputed: names of columns that keep their missing cells in all copies.
 
-    Example:
+    Examples:
         >>> import numpy as np, pandas as pd
         >>> from miwae.columns import Cells
         >>> from miwae.pooling import MultiplyImputed
@@ -80,8 +81,9 @@ class MultiplyImputed(Sequence[Any]):
         n_imputed = sum(len(cells.rows) for cells in self._cells[0].values())
         missing = f"; not imputed: {', '.join(self._not_imputed)}" if self._not_imputed else ""
         return (
-            f"MultiplyImputed({len(self)} imputations of {n_imputed} missing cells in "
-            f"{self.n_rows} rows and {len(names(self._frame))} columns{missing})"
+            f"MultiplyImputed({counted(len(self), 'imputation')} of "
+            f"{counted(n_imputed, 'missing cell')} in {counted(self.n_rows, 'row')} and "
+            f"{counted(len(names(self._frame)), 'column')}{missing})"
         )
 
     def complete(self, which: SupportsIndex | str, *, include_original: bool = True) -> Any:

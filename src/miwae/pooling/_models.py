@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from miwae._words import counted
 from miwae.columns import TIMES, Cells, Column
 from miwae.errors import DataError, SettingsError
 from miwae.frames import columns
@@ -87,7 +88,7 @@ def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str
             ) from error
         lost = len(frame) - len(made.endog)
         if lost:
-            raise DataError(f"{formula!r} has no value in {lost} rows of copy {number}")
+            raise DataError(f"{formula!r} has no value in {counted(lost, 'row')} of copy {number}")
         results.append(checked_fit(made, frame[sorted(used)], number))
     return results
 

@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtr, stdtrit
 
+from miwae._words import counted
 from miwae.errors import SettingsError
 from miwae.pooling._quantities import read_quantities
 
 # One number per quantity, or a single number where each copy gave a single number.
-Values: TypeAlias = Float[np.ndarray, " Q"] | float
+PooledValues: TypeAlias = Float[np.ndarray, " Q"] | float
 
 # As in mice: the classical degrees of freedom stay finite where all copies agree.
 SMALLEST_LAMBDA = 1e-4
@@ -38,36 +39,36 @@ class Pooled:
     """
 
     names: tuple[str, ...] | None
-    estimate: Values
-    ubar: Values
-    b: Values
-    t: Values
-    df: Values
-    riv: Values
-    lambda_: Values
-    fmi: Values
+    estimate: PooledValues
+    ubar: PooledValues
+    b: PooledValues
+    t: PooledValues
+    df: PooledValues
+    riv: PooledValues
+    lambda_: PooledValues
+    fmi: PooledValues
     df_complete: float
     n_imputations: int
 
     @property
-    def std_error(self) -> Values:
+    def std_error(self) -> PooledValues:
         """The square root of the total variance."""
         return np.sqrt(self.t)
 
     @property
-    def statistic(self) -> Values:
+    def statistic(self) -> PooledValues:
         """The estimate in standard errors."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.divide(self.estimate, self.std_error)
 
     @property
-    def p_value(self) -> Values:
+    def p_value(self) -> PooledValues:
         """Two-sided, of the hypothesis that the quantity is zero."""
         p = 2 * stdtr(self.df, -np.abs(self.statistic))
         # Without degrees of freedom nothing can be rejected.
         return np.where(np.equal(self.df, 0), 1.0, p)[()]
 
-    def interval(self, level: float = 0.95) -> tuple[Values, Values]:
+    def interval(self, level: float = 0.95) -> tuple[PooledValues, PooledValues]:
         """Lower and upper ends of the confidence interval that covers with probability `level`."""
         if not 0 < level < 1:
             raise SettingsError(f"level = {level}: it must lie between 0 and 1, as 0.95")
@@ -95,7 +96,7 @@ class Pooled:
         texts = [[f"{value:.4g}" for value in columns[name]] for name in shown]
         rows = [("", *shown), *zip(columns["term"], *texts, strict=True)]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-        lines = [f"Pooled over {self.n_imputations} imputations by Rubin's rules"]
+        lines = [f"Pooled over {counted(self.n_imputations, 'imputation')} by Rubin's rules"]
         for term, *numbers in rows:
             cells = [number.rjust(w) for number, w in zip(numbers, widths[1:], strict=True)]
             lines.append("  ".join([term.ljust(widths[0]), *cells]))
@@ -129,7 +130,7 @@ def pool(
         SettingsError: for fewer than two copies.
         DataError: for tables instead of estimates, and for numbers that do not fit together.
 
-    Example:
+    Examples:
         >>> from miwae.pooling import pool
         >>> pooled = pool([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], df_complete=20)
         >>> float(pooled.estimate), round(float(pooled.t), 4), round(float(pooled.df), 3)
@@ -157,13 +158,13 @@ def pool(
     return Pooled(names=names, df_complete=complete, n_imputations=m, **parts)
 
 
-def _ratio(part: Values, whole: Values) -> Values:
+def _ratio(part: PooledValues, whole: PooledValues) -> PooledValues:
     """Their ratio, where 0 / 0 is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.equal(part, 0), 0.0, np.divide(part, whole))[()]
 
 
-def _barnard_rubin(m: int, lambda_: Values, df_complete: float) -> Values:
+def _barnard_rubin(m: int, lambda_: PooledValues, df_complete: float) -> PooledValues:
     """Degrees of freedom of the imputations and of the observed data, combined."""
     lambda_ = np.maximum(lambda_, SMALLEST_LAMBDA)
     df_old = (m - 1) / lambda_**2

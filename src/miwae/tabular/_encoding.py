@@ -54,7 +54,8 @@ class EncodedTable:
                 log_slope[seen] += slope
             events += own
         gaps = []
-        for known, column in zip(schema.columns, columns, strict=True):
+        for known, read in zip(schema.columns, columns, strict=True):
+            column = known.gaps(read, columns)
             known.require_room(column)
             events += known.not_filled(column, zeros_if_empty=zeros_if_empty)
             events += _new_type(known, column)
@@ -69,11 +70,17 @@ class EncodedTable:
 
     @property
     def needed(self) -> Bool[np.ndarray, " N"]:
-        """Rows with a missing cell in a modelled column."""
+        """Rows with a missing cell in a modelled column that is imputed."""
         needed = np.zeros(self.n_rows, dtype=bool)
         for position in self.schema.modelled:
-            needed |= self.gaps[position].missing
+            if self.gaps[position].is_imputed:
+                needed |= self.gaps[position].missing
         return needed
+
+    @property
+    def used(self) -> Bool[np.ndarray, "N D"]:
+        """Observed cells that others are imputed from: not those of targets."""
+        return self.observed & ~np.isin(self.schema.modelled, self.schema.targets)
 
     @property
     def trainable(self) -> Bool[np.ndarray, " N"]:

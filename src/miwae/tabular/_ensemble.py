@@ -72,19 +72,27 @@ class Ensemble:
 
     def means(self, x: Rows, observed: Seen) -> tuple[Rows, RowReport]:
         """The single imputation of rows, and how their sampling went."""
+        out, _, report = self.statistics(x, observed, slice(0))
+        return out, report
+
+    def statistics(
+        self, x: Rows, observed: Seen, kept: slice
+    ) -> tuple[Rows, Float[np.ndarray, "N S"], RowReport]:
+        """The single imputation of rows, some of their mean statistics, and a report."""
         observation = self.autoencoders[0].generative.observation
         settings = _means_settings(self.n_samples, len(self.autoencoders))
         out, reports = np.empty(x.shape, dtype=np.float32), []
+        n_kept = len(range(observation.n_statistics)[kept])
+        statistics = np.empty((len(x), n_kept), dtype=np.float32)
         sampling = {"settings": settings, "scale": self.scale}
         for rows in _chunks(len(x), observation.n_statistics):
             results = self._of_each(impute_single, x, observed, rows, **sampling)
-            if len(results) == 1:
-                out[rows] = results[0].x
-            else:
-                mean = np.mean([result.mean for result in results], axis=0)
-                out[rows] = point_of(observation, mean)
+            mean = np.mean([result.mean for result in results], axis=0)
+            several = len(results) > 1
+            out[rows] = point_of(observation, mean) if several else results[0].x
+            statistics[rows] = mean[:, kept]
             reports.append(_combined([result.report for result in results]))
-        return out, _stacked(reports)
+        return out, statistics, _stacked(reports)
 
     def draws(
         self, x: Rows, observed: Seen, n_imputations: int

@@ -4,35 +4,36 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import equinox as eqx
 import numpy as np
 
-from miwae.columns import ColumnSchema, Scale, Schema, Storage, is_missing
-from miwae.columns.kinds import KINDS_IN_ORDER, AbstractKind
+from miwae._checked import checked
+from miwae.columns import ColumnSchema, Scale, Schema, check_names, is_missing
+from miwae.columns.kinds import KINDS_IN_ORDER, LABELS, AbstractKind, Coded, Points
 from miwae.errors import DataError, FileFormatError
 from miwae.events import Event
 from miwae.model import AbstractObservation
 from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
 from miwae.tabular._observation import TableModel
+from miwae.tabular._quality import ColumnQuality, Quality
 from miwae.tabular._settings import TableSettings
 from miwae.training import (
+    DAMAGE,
     TrainingRecord,
     TrainingSettings,
     TrainingState,
     load_header,
     load_tree,
+    require_finite,
     save_tree,
 )
 
 KIND = "table"
 
 _KINDS = {cls.__name__: cls for cls in KINDS_IN_ORDER}
-
-# What a header that makes no sense can cause while it is read.
-DAMAGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 def save_table(path: str | Path, table: FittedTable, extra: dict[str, Any]) -> None:
@@ -47,6 +48,7 @@ def save_table(path: str | Path, table: FittedTable, extra: dict[str, Any]) -> N
         # Whatever a library calls missing is missing anyway.
         "marks": [_plain(mark) for mark in table.marks if not is_missing(mark)],
         "events": [list(event) for event in table.events],
+        "quality": [_plain(tuple(own)) for own in table.quality],
         "histories": [[_plain(tuple(r)) for r in model.history] for model in table.models],
         "extra": _plain(extra),
     }
@@ -70,22 +72,28 @@ def load_table(path: str | Path) -> tuple[FittedTable, dict[str, Any]]:
     if header.get("kind") != KIND:
         raise FileFormatError(f"{path} holds a {header.get('kind')}, not a fitted table")
     try:
-        return _table(path, header), _restored(header["extra"])
+        return _table(path, header), dict(_restored(header["extra"]))
     except DAMAGE as error:
-        if isinstance(error, FileFormatError):
+        if isinstance(error, FileFormatError) and str(path) in str(error):
             raise
         raise FileFormatError(f"{path} is damaged: its header makes no sense ({error})") from error
 
 
 def _table(path: str | Path, header: dict[str, Any]) -> FittedTable:
     training = _restored(header["training"])
+    schema = Schema(tuple(_column(_restored(column)) for column in header["schema"]))
+    check_names(schema.names)
+    incomplete = tuple(header["incomplete"])
+    if not set(incomplete) <= set(range(len(schema.columns))):
+        raise ValueError("there are no such columns")
     table = FittedTable(
-        schema=Schema(tuple(_column(_restored(column)) for column in header["schema"])),
-        settings=TableSettings(**_restored(header["settings"])),
-        training=None if training is None else TrainingSettings(**training),
-        incomplete=tuple(int(i) for i in header["incomplete"]),
+        schema=schema,
+        settings=checked(TableSettings, **_restored(header["settings"])),
+        training=None if training is None else checked(TrainingSettings, **training),
+        incomplete=incomplete,
         marks=tuple(_restored(mark) for mark in header["marks"]),
-        events=tuple(Event(*event) for event in header["events"]),
+        events=tuple(checked(Event, *event) for event in header["events"]),
+        quality=Quality(tuple(checked(ColumnQuality, *_restored(q)) for q in header["quality"])),
     )
     histories = [tuple(map(_restored, records)) for records in header["histories"]]
     return dataclasses.replace(table, models=_models(path, table, histories))
@@ -101,11 +109,12 @@ def _models(
     _require_plausible(path, table.settings, observation, len(histories))
     autoencoder, state = empty_model(observation, table.settings, table.training)
     models, _ = load_tree(path, tuple((autoencoder, _kept(state)) for _ in histories))
+    require_finite(path, models)
     fitted = []
     for (own, kept), history in zip(models, histories, strict=True):
         parts = lambda s: (s.autoencoder, s.averaged, s.best, *_kept(s))  # noqa: E731
         restored = eqx.tree_at(parts, state, (own, own, own, *kept))
-        records = tuple(TrainingRecord(*record) for record in history)
+        records = tuple(checked(TrainingRecord, *record) for record in history)
         fitted.append(FittedModel(own, restored, records, ()))
     return tuple(fitted)
 
@@ -129,9 +138,7 @@ def _require_plausible(
 
 
 def _column(fields: dict[str, Any]) -> ColumnSchema:
-    if fields["storage"] not in get_args(Storage):
-        raise FileFormatError(f"the storage {fields['storage']!r} is not known")
-    return ColumnSchema(**{**fields, "kind": _kind(fields["kind"])})
+    return checked(ColumnSchema, **{**fields, "kind": _kind(fields["kind"])})
 
 
 def _kind(fields: dict[str, Any]) -> AbstractKind:
@@ -139,11 +146,32 @@ def _kind(fields: dict[str, Any]) -> AbstractKind:
     if name not in _KINDS:
         raise FileFormatError(f"the column kind {name!r} is not known")
     if "scale" in fields:
-        shape = fields["scale"]["shape"]
-        if shape not in ("identity", "log", "asinh"):
-            raise FileFormatError(f"the scale {shape!r} is not known")
-        fields["scale"] = Scale(**fields["scale"])
-    return _KINDS[name](**fields)
+        fields["scale"] = checked(Scale, **fields["scale"])
+        _require_scale(fields["scale"])
+    kind = checked(_KINDS[name], **fields)
+    _require_sensible(kind)
+    return kind
+
+
+def _require_scale(scale: Scale) -> None:
+    finite = (scale.shift, scale.unit, scale.centre, scale.spread, scale.deviation)
+    positive = min(scale.unit, scale.spread, scale.deviation) > 0
+    if not (all(map(math.isfinite, finite)) and positive and scale.lowest <= scale.highest):
+        raise ValueError(f"no column has {scale}")
+
+
+def _require_sensible(kind: AbstractKind) -> None:
+    """Refuse what no column can have taught."""
+    lower, upper = kind.limits
+    if kind.label not in LABELS or not lower <= upper:
+        raise ValueError(f"no column is {kind!r:.100}")
+    if isinstance(kind, Coded) and len(set(map(repr, kind.levels))) < max(len(kind.levels), 2):
+        raise ValueError(f"levels must be different, and at least two, not {kind.levels!r:.100}")
+    if isinstance(kind, Points):
+        increasing = all(a < b for a, b in zip(kind.values[:-1], kind.values[1:], strict=True))
+        shares = [share for share in kind.shares if 0 < share <= 1]
+        if not increasing or len(kind.values) < 2 or len(shares) != len(kind.values):
+            raise ValueError(f"no column has the values {kind.values!r:.100} so often")
 
 
 def _plain(value: Any) -> Any:

@@ -9,18 +9,24 @@ from typing import Any, NamedTuple, final
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from miwae._deadlines import Deadline
 from miwae._progress import Progressor
+from miwae._threads import require_own_process
+from miwae._words import counted
 from miwae.columns import Cells, Column, Schema
 from miwae.errors import DataError
 from miwae.events import Event
 from miwae.inference import RowReport
+from miwae.tabular._advice import advice
+from miwae.tabular._calibration import calibrated
+from miwae.tabular._drift import drift
 from miwae.tabular._encoding import EncodedTable, ImputedCells
 from miwae.tabular._ensemble import Ensemble
 from miwae.tabular._fitting import FittedModel, fit_ensemble, seed_key, too_few_cells, update_model
 from miwae.tabular._observation import TableModel
+from miwae.tabular._quality import Quality, quality_of
 from miwae.tabular._settings import TableSettings, training_settings
 from miwae.training import TrainingRecord, TrainingSettings
 
@@ -29,6 +35,14 @@ IMPUTING = 2**30  # folded into the key of a seed; models, whose keys it is spli
 LATE = 2.0  # seconds after a deadline that are worth an event
 
 SILENT = Progressor()
+
+
+class LevelProbabilities(NamedTuple):
+    """How probable each level is in the missing cells of a column."""
+
+    rows: Int[np.ndarray, " H"]  # of the missing cells
+    levels: tuple[Any, ...]
+    values: Float[np.ndarray, "H V"]  # one row for each cell; they sum to 1
 
 
 class Imputed(NamedTuple):
@@ -55,6 +69,7 @@ class FittedTable:
     incomplete: tuple[int, ...] = ()  # positions of the columns that had missing cells
     marks: tuple[Any, ...] = ()  # values that mean "missing" besides the usual ones
     events: tuple[Event, ...] = ()  # every automatic decision
+    quality: Quality = Quality()  # how well held-out cells were predicted
 
     @classmethod
     def fit(
@@ -65,10 +80,11 @@ class FittedTable:
         marks: tuple[Any, ...] = (),
         deadline: Deadline | None = None,
         progress: Progressor = SILENT,
+        weights: Float[np.ndarray, " N"] | None = None,
     ) -> "FittedTable":
-        """Learn how the columns of a table depend on each other."""
+        """Learn how the columns of a table depend on each other, from rows with these weights."""
         fresh = cls.start(table, settings or TableSettings(), marks)
-        return fresh._trained(table, fresh.settings, deadline, progress)
+        return fresh._trained(table, fresh.settings, deadline, progress, weights)
 
     @classmethod
     def start(
@@ -80,7 +96,11 @@ class FittedTable:
             settings=settings,
             incomplete=tuple(i for i, gap in enumerate(table.gaps) if gap.missing.any()),
             marks=marks,
-            events=(*(column.event() for column in table.schema.columns), *table.events),
+            events=(
+                *(column.event() for column in table.schema.columns),
+                *table.events,
+                *advice(table),
+            ),
         )
 
     def updated(self, table: EncodedTable, *, progress: Progressor = SILENT) -> "FittedTable":
@@ -88,6 +108,7 @@ class FittedTable:
         trainable = table.trainable
         if not trainable.any():
             return self
+        require_own_process()
         now = self
         if not self.models:
             first = replace(self.settings, max_steps=1)
@@ -105,25 +126,49 @@ class FittedTable:
         settings: TableSettings,
         deadline: Deadline | None,
         progress: Progressor,
+        weights: Float[np.ndarray, " N"] | None = None,
     ) -> "FittedTable":
+        require_own_process()
         trainable = table.trainable
         x, observed = self._model.padded(table.x[trainable], table.observed[trainable])
         events = self.events
         n_unused = int(np.count_nonzero(~trainable)) if table.x.shape[1] else 0
         if n_unused:
-            text = f"{n_unused} rows have no observed cell in the modelled columns: not fitted"
+            such = counted(n_unused, "row has", "rows have")
+            text = f"{such} no observed cell in the modelled columns: not fitted"
             events += (Event("rows", None, n_unused, text),)
         if not x.size:
             return replace(self, events=events)
         training = training_settings(settings, observed)
         limit = None if deadline is None else deadline.at
+        hidden = np.zeros(x.shape[1], dtype=bool)
+        hidden[self._model.place] = np.isin(self.schema.modelled, self.schema.targets)
         models = fit_ensemble(
-            self._model.observation, x, observed, settings, training, limit, progress
+            self._model.observation,
+            x,
+            observed,
+            settings,
+            training,
+            limit,
+            progress,
+            weights=None if weights is None else weights[trainable],
+            hidden=hidden,
         )
         events = _united(events, _of_models(models))
         if deadline is not None and not too_few_cells(observed):
             events += _untrained(models, deadline)
-        return replace(self, models=models, training=training, events=events)
+        models = calibrated(self.schema, self._model, x, observed, models)
+        held_out = [model.held_out for model in models if model.held_out is not None]
+        quality = quality_of(self.schema, self._model, x, observed, held_out)
+        events += self._of_quality(quality)
+        models = tuple(model._replace(held_out=None) for model in models)
+        return replace(self, models=models, training=training, events=events, quality=quality)
+
+    def _of_quality(self, quality: Quality) -> tuple[Event, ...]:
+        """Events about columns with missing cells that nothing is known about."""
+        names = {self.schema.names[position] for position in self.incomplete}
+        events = (own.event() for own in quality if own.column in names)
+        return tuple(event for event in events if event is not None)
 
     def require_columns(self, names: Sequence[str], *, named: bool = True) -> None:
         """Refuse a table with other columns than those that were learned, or in another order.
@@ -143,12 +188,14 @@ class FittedTable:
             raise DataError(f"the table {wrong}; the model was fitted to {', '.join(known)}")
         if len(names) != len(known):
             raise DataError(
-                f"the table has {len(names)} columns, but the model was fitted to {len(known)}"
+                f"the table has {counted(len(names), 'column')}, but the model was fitted to "
+                f"{len(known)}"
             )
 
     def encoded(self, columns: Sequence[Column], *, zeros_if_empty: bool = False) -> EncodedTable:
         """New rows, read as what was learned."""
-        return EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
+        table = EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
+        return replace(table, events=(*table.events, *drift(table, columns)))
 
     def means(
         self,
@@ -213,6 +260,29 @@ class FittedTable:
                 limits[:, :, j] = kind.interval(limits[:, :, j], point[:, j])
         return [ImputedCells(table, rows, limit) for limit in limits]
 
+    def probabilities(
+        self,
+        table: EncodedTable,
+        *,
+        deadline: Deadline | None = None,
+        progress: Progressor = SILENT,
+    ) -> dict[int, LevelProbabilities]:
+        """Probabilities of the levels of each missing cell, by position of a coded column."""
+        rows, x, observed = self._needed(table)
+        if not len(rows):
+            return {}
+        ensemble = self._ensemble("probabilities", deadline, progress)
+        _, mean, _ = ensemble.statistics(x, observed, slice(None))
+        found = {}
+        for position, place in zip(self.schema.modelled, self._model.levels, strict=True):
+            levels = self.schema.columns[position].kind.levels
+            missing, is_imputed = table.gaps[position]
+            if levels and is_imputed and missing.any():
+                values = mean[missing[rows], place]
+                values /= values.sum(axis=1, keepdims=True)  # the rounding of single precision
+                found[position] = LevelProbabilities(np.flatnonzero(missing), levels, values)
+        return found
+
     def log_prob(
         self,
         table: EncodedTable,
@@ -237,13 +307,14 @@ class FittedTable:
     ) -> tuple[np.ndarray, Float[np.ndarray, "H F"], Bool[np.ndarray, "H F"]]:
         """The rows that have something to impute, as the observation model has them."""
         needed = table.needed if self.models else np.zeros(table.n_rows, dtype=bool)
-        return np.flatnonzero(needed), *self._model.padded(table.x[needed], table.observed[needed])
+        return np.flatnonzero(needed), *self._model.padded(table.x[needed], table.used[needed])
 
     @functools.cached_property
     def _model(self) -> TableModel:
         return TableModel.of(self.schema)
 
     def _ensemble(self, what: str, deadline: Deadline | None, progress: Progressor) -> Ensemble:
+        require_own_process()
         return Ensemble(
             [model.autoencoder for model in self.models],
             scale=self._model.scale,
@@ -300,8 +371,8 @@ def _too_late(n_rows: int, deadline: Deadline | None) -> tuple[Event, ...]:
     if deadline is None or over < LATE:
         return ()
     text = (
-        f"{deadline.option} was exceeded by {over:.0f} s: compilation and {n_rows} rows with as "
-        "few latent samples as possible took that long"
+        f"{deadline.option} was exceeded by {over:.0f} s: compilation and "
+        f"{counted(n_rows, 'row')} with as few latent samples as possible took that long"
     )
     return (Event("time", None, n_rows, text),)
 

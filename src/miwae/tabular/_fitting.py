@@ -11,11 +11,12 @@ from typing import NamedTuple, TypeAlias
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from miwae._deadlines import remaining, share
 from miwae._progress import Progressor
 from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
+from miwae._words import counted
 from miwae.inference import compile_sampling
 from miwae.model import (
     AbstractObservation,
@@ -25,11 +26,13 @@ from miwae.model import (
     linear_core,
 )
 from miwae.tabular._ensemble import Rows, Seen
+from miwae.tabular._held_out import HeldOut, predicted
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
 from miwae.tabular._settings import TableSettings
 from miwae.training import (
     TrainingProgress,
     TrainingRecord,
+    TrainingResult,
     TrainingSettings,
     TrainingState,
     compilation_time,
@@ -60,6 +63,7 @@ class FittedModel(NamedTuple):
     state: TrainingState
     history: tuple[TrainingRecord, ...]
     events: tuple[str, ...]
+    held_out: HeldOut | None = None  # of the fit; a file does not have it
 
 
 def seed_key(settings: TableSettings) -> Key[Array, ""]:
@@ -76,8 +80,14 @@ def fit_ensemble(
     settings: TrainingSettings,
     deadline: float | None,
     progress: Progressor,
+    *,
+    weights: Float[np.ndarray, " N"] | None = None,
+    hidden: Bool[np.ndarray, " D"] | None = None,
 ) -> tuple[FittedModel, ...]:
-    """Fit the members of an ensemble, two at a time; imputation is compiled beside them."""
+    """Fit the members of an ensemble, two at a time; imputation is compiled beside them.
+
+    The bounds of rows are weighted, and imputation will not see hidden columns.
+    """
     n_models = table_settings.n_models
     keys = jax.random.split(seed_key(table_settings), n_models)
     # None where training takes all its steps.
@@ -97,6 +107,8 @@ def fit_ensemble(
             callback=_checked(check, progress.training(i, n_models, latest=latest)),
             copies_of=rows,
             slower=slower,
+            weights=None if weights is None else weights[rows],
+            hidden=hidden,
         )
 
     together = one_thread_each() if n_models > 1 else contextlib.nullcontext()
@@ -148,16 +160,19 @@ def fit_model(
     callback: TrainingCallback | None = None,
     copies_of: np.ndarray | None = None,
     slower: float = 1.0,
+    weights: Float[np.ndarray, " N"] | None = None,
+    hidden: Bool[np.ndarray, " D"] | None = None,
 ) -> FittedModel:
     """Fit the linear core, then, if there is time, the deep model that starts from it.
 
     Each row and column has an observed cell. `copies_of` says for each row of a bootstrap sample
     which row it is a copy of: copies have the same cells held out, or the others would give them
-    away. `slower` says by how much other processes slow this one down.
+    away. `slower` says by how much other processes slow this one down; for `weights` and `hidden`
+    see `fit_ensemble`.
     """
     deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     key_core, key_weights, key_fit = jax.random.split(key, 3)
-    rows = _core_rows(observed, key_core)
+    rows = _core_rows(observed, key_core, weights)
     n_latent, floor = table_settings.n_latent, LOWEST_FLOOR**2
     limits = {"noise_floor": floor, "deadline": share(deadline, CORE, 1)}
     core = linear_core(observation, x[rows], observed[rows], n_latent=n_latent, **limits)
@@ -166,13 +181,27 @@ def fit_model(
     settings = dataclasses.replace(settings, max_seconds=remaining(deadline))
     too_few = too_few_cells(observed)
     if too_few or _too_late(autoencoder, len(x), settings, slower):
-        text = f"only {int(observed.sum())} cells are observed: the model stays linear"
+        such = counted(int(observed.sum()), "cell is", "cells are")
+        text = f"only {such} observed: the model stays linear"
         events = (text,) if too_few else ()
         return FittedModel(autoencoder, stream_state(autoencoder, settings, key_fit), (), events)
     run = {"settings": settings, "key": key_fit, "callback": callback, "copies_of": copies_of}
-    fitted = fit(autoencoder, x, observed, **run)
+    fitted = fit(autoencoder, x, observed, **run, weights=weights, hidden=hidden)
     state = stream_state(fitted.autoencoder, settings, key_fit, fitted.state)
-    return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events)
+    held_out = _held_out(fitted, deadline, hidden)
+    return FittedModel(fitted.autoencoder, state, fitted.history, fitted.events, held_out)
+
+
+def _held_out(
+    fitted: TrainingResult, deadline: float | None, hidden: Bool[np.ndarray, " D"] | None
+) -> HeldOut | None:
+    """Predictions of held-out cells, if there is time for them."""
+    left = remaining(deadline)
+    if fitted.unseen is None or (left is not None and left <= 0):
+        return None
+    rows = fitted.unseen.rows
+    visible = rows.observed if hidden is None else rows.observed & ~hidden
+    return predicted(fitted.unseen._replace(rows=rows._replace(observed=visible)))
 
 
 def too_few_cells(observed: Seen) -> bool:
@@ -187,13 +216,22 @@ def _too_late(
     return left is not None and left <= slower * compilation_time(autoencoder, n_rows, settings)
 
 
-def _core_rows(observed: Seen, key: Key[Array, ""]) -> np.ndarray:
-    """Some of many rows, with each column observed at least once."""
+def _core_rows(
+    observed: Seen, key: Key[Array, ""], weights: Float[np.ndarray, " N"] | None = None
+) -> np.ndarray:
+    """Some of many rows, with each column observed at least once; rows of more weight repeated."""
     n_rows = len(observed)
-    if n_rows <= CORE_ROWS:
+    own = np.ones(n_rows) if weights is None else weights
+    equal = np.ptp(own) == 0
+    if n_rows <= CORE_ROWS and equal:
         return np.arange(n_rows)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-    chosen = rng.choice(n_rows, CORE_ROWS, replace=False)
+    if equal:
+        chosen = rng.choice(n_rows, CORE_ROWS, replace=False)
+    else:
+        n_chosen = min(n_rows, CORE_ROWS)
+        upto = np.cumsum(own) / np.sum(own)
+        chosen = np.searchsorted(upto, (np.arange(n_chosen) + rng.random()) / n_chosen)
     rare = np.flatnonzero(observed.any(axis=0) & ~observed[chosen].any(axis=0))
     return np.sort(np.append(chosen, observed[:, rare].argmax(axis=0)))
 

@@ -40,6 +40,7 @@ class TableModel:
     observation: MixedColumns
     place: Int[np.ndarray, " D"]
     scale: Float[np.ndarray, " S"]  # the unit of Monte Carlo error of each statistic
+    levels: tuple[slice, ...]  # for each modelled column, the statistics of its levels
 
     @classmethod
     def of(cls, schema: Schema) -> "TableModel":
@@ -62,12 +63,16 @@ class TableModel:
         scale[: len(numbers)] = units[numbers]
         is_points = np.array([families[i].name == "points" for i in coded], dtype=bool)
         scale[n_numbers + np.flatnonzero(is_points)] = 1.0
-        column = np.repeat(np.arange(len(coded)), [families[i].size for i in coded])
+        sizes = [families[i].size for i in coded]
+        column = np.repeat(np.arange(len(coded)), sizes)
         levels = n_numbers + n_coded + np.arange(len(column))
         scale[levels[~is_points[column]]] = 1.0
         first = n_numbers + n_coded + n_levels
         scale[first : first + len(counts)] = units[counts]
-        return cls(observation, place, scale)
+        own_levels = [slice(0, 0)] * len(families)
+        for i, end, size in zip(coded, np.cumsum(sizes), sizes, strict=True):
+            own_levels[i] = slice(n_numbers + n_coded + end - size, n_numbers + n_coded + end)
+        return cls(observation, place, scale, tuple(own_levels))
 
     def padded(
         self, x: Float[np.ndarray, "N D"], observed: Bool[np.ndarray, "N D"]

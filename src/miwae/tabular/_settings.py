@@ -1,11 +1,14 @@
 """How large a model is and how it is trained, where the user has not said it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
 
 from miwae._arrays import require_at_least
+from miwae.errors import SettingsError
+from miwae.inference import BOUNDS
 from miwae.training import TrainingSettings
 
 # Steps between evaluations of held-out cells, at first and as a share of the steps so far, and how
@@ -28,8 +31,18 @@ SMALL_TABLE = 500
 # Twice the optimiser's usual rate: averaged weights bear it, and get further in as many steps.
 LEARNING_RATE = 2e-3
 
+# Latent samples per row: more would need gigabytes for a single row.
+MOST_SAMPLES = 1_000_000
+
 # Of weights over steps: about the last two hundred.
 AVERAGING = 0.995
+
+# Rows, and rows per column, from which on a model does not overfit: then a fixed number of steps
+# whose size falls to zero is faster and as accurate (docs/accuracy.md), and bears a larger rate.
+LARGE_TABLE, LARGE_PER_COLUMN = 4_000, 100
+ANNEALED_STEPS, ANNEALED_RATE = 4_000, 4e-3
+EVALUATIONS = 20  # of such a run
+HELD_OUT_OF_MANY = 1_000  # cells, enough to judge each column by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,37 +72,76 @@ class TableSettings:
             n_hidden=self.n_hidden,
         )
         require_at_least(0, n_layers=self.n_layers, seed=self.seed)
+        if self.objective not in BOUNDS:
+            words = ", ".join(BOUNDS)
+            raise SettingsError(f"objective must be one of {words}, not {self.objective!r}")
+        if self.n_imputation_samples > MOST_SAMPLES:
+            raise SettingsError(
+                f"n_imputation_samples must be at most {MOST_SAMPLES}, not "
+                f"{self.n_imputation_samples}: more than that does not fit into memory"
+            )
 
 
 def training_settings(
     settings: TableSettings, observed: Bool[np.ndarray, "N D"]
 ) -> TrainingSettings:
-    """How to train on so many cells, where the user has not said it.
-
-    The learning rate stays as it is and weights are averaged, so that the end of training need not
-    be known beforehand: held-out cells tell it (docs/accuracy.md).
-    """
+    """How to train on so many cells, where the user has not said it (docs/accuracy.md)."""
     n_cells = max(int(observed.sum()), 1)
-    steps = _most_steps(n_cells) if settings.max_steps is None else settings.max_steps
+    n_columns = int(observed.any(axis=0).sum())  # without those that pad the table
+    least = max(LARGE_TABLE, LARGE_PER_COLUMN * n_columns)
+    large = settings.early_stopping and len(observed) >= least
+    steps = settings.max_steps
+    if steps is None:
+        steps = _annealed_steps(n_cells) if large else _most_steps(n_cells)
+    own = _annealed(steps, n_cells) if large else _stopped_early(settings, steps, n_cells)
     batch_size = settings.batch_size
-    held_out = float(np.clip(500 / n_cells, 0.05, 0.2)) if settings.early_stopping else 0.0
     return TrainingSettings(
         objective=settings.objective,
         n_samples=settings.n_samples,
         batch_size=_usual_batch(len(observed)) if batch_size is None else batch_size,
-        max_steps=steps,
-        learning_rate=LEARNING_RATE,
         averaging=AVERAGING,
-        evaluate_every=min(EVALUATE_EVERY, max(steps // 4, 1)),
-        evaluate_growth=EVALUATE_GROWTH,
         evaluation_rows=512,
         evaluation_samples=64,
-        held_out=held_out,
-        patience=PATIENCE if settings.early_stopping else None,
-        finish=FINISH if settings.early_stopping else 0.0,
+        max_steps=steps,
         polish=min(POLISH, steps),
         hasty=steps < LONG_RUN,
+        **own,
     )
+
+
+def _annealed(steps: int, n_cells: int) -> dict[str, Any]:
+    """With a rate that falls to zero at the last step."""
+    return {
+        "learning_rate": ANNEALED_RATE,
+        "annealed": True,
+        "evaluate_every": max(steps // EVALUATIONS, 1),
+        "held_out": min(HELD_OUT_OF_MANY / n_cells, 0.05),
+        "patience": None,
+        "min_improvement": 0.0,
+    }
+
+
+def _stopped_early(settings: TableSettings, steps: int, n_cells: int) -> dict[str, Any]:
+    """Until held-out cells no longer improve, if the user has not turned that off.
+
+    The rate stays as it is and weights are averaged: the end need not be known beforehand.
+    """
+    stopping = {
+        "held_out": float(np.clip(500 / n_cells, 0.05, 0.2)),
+        "patience": PATIENCE,
+        "finish": FINISH,
+    }
+    return {
+        "learning_rate": LEARNING_RATE,
+        "evaluate_every": min(EVALUATE_EVERY, max(steps // 4, 1)),
+        "evaluate_growth": EVALUATE_GROWTH,
+        **(stopping if settings.early_stopping else {"patience": None}),
+    }
+
+
+def _annealed_steps(n_cells: int) -> int:
+    """Of several hundred thousand cells there is more to learn."""
+    return int(ANNEALED_STEPS * np.clip(np.sqrt(n_cells / 300_000), 1, 3.75))
 
 
 def _most_steps(n_cells: int) -> int:

@@ -1,18 +1,20 @@
 """How a model is fitted: settings, runs on arrays and on streams, results."""
 
-from miwae.training._checkpoint import load_header, load_tree, save_tree
-from miwae.training._history import TrainingProgress, TrainingRecord, TrainingResult
+from miwae.training._checkpoint import DAMAGE, load_header, load_tree, require_finite, save_tree
+from miwae.training._history import TrainingProgress, TrainingRecord, TrainingResult, Unseen
 from miwae.training._loop import compilation_time, fit, refit_amortizer
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState, initial_state
 from miwae.training._stream import fit_stream
 
 __all__ = [
+    "DAMAGE",
     "TrainingProgress",
     "TrainingRecord",
     "TrainingResult",
     "TrainingSettings",
     "TrainingState",
+    "Unseen",
     "compilation_time",
     "fit",
     "fit_stream",
@@ -20,5 +22,6 @@ __all__ = [
     "load_header",
     "load_tree",
     "refit_amortizer",
+    "require_finite",
     "save_tree",
 ]

@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from miwae._atomic import write_atomically
+from miwae._checked import checked
 from miwae.errors import FileFormatError
+from miwae.training._history import Memory, TrainingRecord
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState
 
 FORMAT = "miwae"
-VERSION = "5"
+VERSION = "6"
+
+LARGEST_HEADER = 10**8  # bytes; safetensors reads no larger one
+CHUNK = 2**20  # bytes that are read at once
+
+# What a header that makes no sense can cause while it is read.
+DAMAGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 def _is_key(leaf: Any) -> bool:
@@ -42,8 +52,43 @@ def save_tree(path: str | Path, tree: PyTree, header: dict[str, Any]) -> None:
     """Write the arrays of a pytree and a JSON header to one file, atomically."""
     arrays = {name: _as_numpy(leaf) for name, leaf in _named_arrays(tree).items()}
     metadata = {"format": FORMAT, "version": VERSION, "header": json.dumps(header)}
-    data = to_bytes(arrays, metadata)
+    data = signed(to_bytes(arrays, metadata))
     write_atomically(str(path), lambda file: file.write(data))
+
+
+def signed(data: bytes) -> bytes:
+    """A safetensors file with the digest of all that it holds among its metadata."""
+    length = int.from_bytes(data[:8], "little")
+    table, body = json.loads(data[8 : 8 + length]), data[8 + length :]
+    table["__metadata__"]["digest"] = _digest(table, [body])
+    head = json.dumps(table).encode()
+    head += b" " * (-len(head) % 8)  # arrays begin at multiples of eight bytes
+    return len(head).to_bytes(8, "little") + head + body
+
+
+def _digest(table: dict[str, Any], body: Iterable[bytes]) -> str:
+    """Of the names, types and places of the arrays, the metadata, and the arrays themselves."""
+    metadata = {k: v for k, v in table["__metadata__"].items() if k != "digest"}
+    content = {**table, "__metadata__": metadata}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    for chunk in body:
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _require_intact(path: str | Path) -> None:
+    """Refuse a file of which anything has changed since it was written."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > min(LARGEST_HEADER, os.fstat(file.fileno()).st_size):
+            raise FileFormatError(f"{path} is truncated or not a miwae file")
+        table = json.loads(file.read(length))
+        own = _digest(table, iter(lambda: file.read(CHUNK), b""))
+    if table["__metadata__"].get("digest") != own:
+        raise FileFormatError(
+            f"{path} is damaged: its content is not what was written (the digest differs); copy "
+            "or fit it again"
+        )
 
 
 @contextlib.contextmanager
@@ -57,6 +102,7 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
             if metadata.get("format") != FORMAT:
                 raise FileFormatError(f"{path} is a safetensors file, but not one of miwae")
             _require_version(path, metadata.get("version"))
+            _require_intact(path)
             header = json.loads(metadata["header"])
             if not isinstance(header, dict):
                 raise FileFormatError(f"{path} has an invalid header")
@@ -66,7 +112,7 @@ def _opened(path: str | Path) -> Iterator[tuple[Any, dict[str, Any]]]:
     except OSError as error:
         raise FileFormatError(f"cannot read {path}: {error.strerror or error}") from error
     # A ValueError is bad JSON, bad text, or a number with too many digits.
-    except (SafetensorError, KeyError, ValueError, RecursionError, MemoryError) as error:
+    except (SafetensorError, MemoryError, *DAMAGE) as error:
         raise FileFormatError(f"{path} is truncated or not a miwae file: {error}") from error
 
 
@@ -85,14 +131,9 @@ def load_header(path: str | Path) -> dict[str, Any]:
 
 
 def load_tree(path: str | Path, like: PyTree) -> tuple[PyTree, dict[str, Any]]:
-    """Read what `save_tree` wrote: the pytree and the header.
+    """The pytree and the header that `save_tree` wrote, or a `FileFormatError`.
 
-    Args:
-        path: the file.
-        like: a pytree with the structure, shapes and types that the file must have.
-
-    Raises:
-        FileFormatError: not such a file, truncated, or of another structure.
+    `like` is a pytree with the structure, shapes and types that the file must have.
     """
     with _opened(path) as (file, header):
         expected = _named_arrays(like)
@@ -132,7 +173,7 @@ def save_checkpoint(
     path: Path,
     state: TrainingState,
     settings: TrainingSettings,
-    run: tuple[Sequence[Sequence[Any]], Sequence[Any]],
+    run: tuple[Sequence[TrainingRecord], Memory],
     fingerprint: str,
 ) -> None:
     """Write all that is needed to continue; `run` is the history and the memory of the guard."""
@@ -149,7 +190,7 @@ def save_checkpoint(
 
 def load_checkpoint(
     path: Path, like: TrainingState, settings: TrainingSettings, fingerprint: str
-) -> tuple[TrainingState, tuple[list[list[Any]], list[Any]]]:
+) -> tuple[TrainingState, tuple[tuple[TrainingRecord, ...], Memory]]:
     """Read what `save_checkpoint` wrote; refuse a file of another kind, model or run."""
     state, header = load_tree(path, like)
     if header.get("kind") != "checkpoint":
@@ -158,7 +199,22 @@ def load_checkpoint(
         raise FileFormatError(
             f"{path} is of a run on other data or with another key: use those, or another file"
         )
-    saved, own = header.get("settings", {}), dataclasses.asdict(settings)
+    require_finite(path, (state.autoencoder, state.averaged, state.best, state.optimizer_state))
+    try:
+        _require_same(path, dict(header["settings"]), settings)
+        best, rollbacks, events = header["memory"]
+        memory = checked(Memory, best, rollbacks, tuple(events))
+        history = tuple(checked(TrainingRecord, *record) for record in header["history"])
+    except DAMAGE as error:
+        if isinstance(error, FileFormatError) and str(path) in str(error):
+            raise
+        raise FileFormatError(f"{path} is damaged: its header makes no sense ({error})") from error
+    return state, (history, memory)
+
+
+def _require_same(path: Path, saved: dict[str, Any], settings: TrainingSettings) -> None:
+    """Refuse a checkpoint of a run with other settings than this one."""
+    own = dataclasses.asdict(settings)
     may_differ = {"max_seconds", "patience"}
     if settings.schedule == "constant":
         may_differ.add("max_steps")
@@ -168,4 +224,11 @@ def load_checkpoint(
                 f"{path} was written with {name}={saved.get(name)!r}, but this run has "
                 f"{name}={own[name]!r}: use the same settings, or another file"
             )
-    return state, (header["history"], header["memory"])
+
+
+def require_finite(path: str | Path, tree: PyTree) -> None:
+    """Refuse weights that are not finite: no run keeps such."""
+    for name, leaf in _named_arrays(tree).items():
+        inexact = not _is_key(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact)
+        if inexact and not np.isfinite(np.asarray(leaf)).all():
+            raise FileFormatError(f"{path} is damaged: {name} has values that are not finite")

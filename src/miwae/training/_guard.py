@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 
 from miwae.errors import DivergenceError
+from miwae.training._history import Memory
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState
 from miwae.training._steps import Advanced
@@ -34,14 +35,13 @@ class Guard:
     events: tuple[str, ...] = ()  # one sentence for each rollback
 
     @property
-    def memory(self) -> tuple[float, int, list[str]]:
-        """What a checkpoint has to hold, as JSON values; see `resumed`."""
-        return self.best, self.rollbacks, list(self.events)
+    def memory(self) -> Memory:
+        """What a checkpoint has to hold; see `resumed`."""
+        return Memory(self.best, self.rollbacks, self.events)
 
-    def resumed(self, memory: tuple[Any, ...] | list[Any]) -> "Guard":
+    def resumed(self, memory: Memory) -> "Guard":
         """The guard of an interrupted run, from its `memory`."""
-        best, rollbacks, events = memory
-        return replace(self, best=best, rollbacks=rollbacks, events=tuple(events))
+        return replace(self, **memory._asdict())
 
     def is_good(self, new: Advanced) -> bool:
         """Whether all numbers are finite and the bound has not fallen too far."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from miwae.model import Autoencoder
-from miwae.training._holdout import HeldOutScore
+from miwae.training._holdout import Evaluation, HeldOutScore
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState
 
@@ -27,6 +27,14 @@ class TrainingRecord(NamedTuple):
     seconds: float  # since the start of the run
 
 
+class Memory(NamedTuple):
+    """What a guard has to remember when a run is interrupted."""
+
+    best: float  # mean bound so far
+    rollbacks: int  # how often the run has returned to an earlier state
+    events: tuple[str, ...]  # one sentence for each rollback
+
+
 class TrainingProgress(NamedTuple):
     """What a callback receives: before compilation, after each evaluation, and at the end."""
 
@@ -39,6 +47,13 @@ class TrainingProgress(NamedTuple):
 Callback: TypeAlias = Callable[[TrainingProgress], None]
 
 
+class Unseen(NamedTuple):
+    """Rows with held-out cells, and the best model that was not trained on these cells."""
+
+    rows: Evaluation
+    autoencoder: Autoencoder
+
+
 class TrainingResult(NamedTuple):
     """The result of a run."""
 
@@ -46,6 +61,7 @@ class TrainingResult(NamedTuple):
     state: TrainingState  # from which training can continue
     history: tuple[TrainingRecord, ...]
     events: tuple[str, ...]  # every automatic decision, as a sentence
+    unseen: Unseen | None = None  # None if no cells were held out
 
 
 def record_of(

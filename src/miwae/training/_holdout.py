@@ -11,6 +11,9 @@ from miwae.inference import SamplingSettings, conditional_mean, sample_rows, sta
 from miwae.model import Autoencoder
 from miwae.training._settings import TrainingSettings
 
+# Rows with held-out cells that are kept, as a multiple of those that are scored in training.
+KEPT = 2
+
 Values: TypeAlias = Float[np.ndarray, "N D"]
 Seen: TypeAlias = Bool[np.ndarray, "N D"]
 
@@ -38,6 +41,10 @@ class Evaluation(NamedTuple):
     observed: Seen  # those that remain
     held_out: Seen
     keys: KeyWords  # the same at each evaluation, so that evaluations can be compared
+
+    def first(self, n_rows: int) -> "Evaluation":
+        """Some of the rows."""
+        return Evaluation(*(a[:n_rows] for a in self))
 
     def score(self, autoencoder: Autoencoder, n_samples: int) -> HeldOutScore:
         """Predict held-out cells with importance weights from the remaining cells.
@@ -73,7 +80,8 @@ def evaluation_of(
 ) -> tuple[Evaluation | None, Seen]:
     """Hold cells out, the same ones in copies of a row.
 
-    Returns the rows to evaluate (None if nothing is held out), and the cells that training sees.
+    Returns rows to evaluate (None if nothing is held out), more of them than are scored in
+    training, and the cells that training sees.
     """
     if settings.held_out == 0:
         return None, observed
@@ -84,7 +92,7 @@ def evaluation_of(
         held = hold_out(observed[first], settings.held_out, rng)[inverse]
     if not held.any():
         return None, observed
-    rows = rng.permutation(np.flatnonzero(held.any(axis=1)))[: settings.evaluation_rows]
+    rows = rng.permutation(np.flatnonzero(held.any(axis=1)))[: KEPT * settings.evaluation_rows]
     remaining = observed & ~held
     chosen = x[rows], remaining[rows], held[rows]
     return Evaluation(*chosen, row_keys(key, *chosen[:2])), remaining

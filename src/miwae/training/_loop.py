@@ -12,11 +12,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae._arrays import padded_size, require_trainable
 from miwae._compilation import compiling, make_room_for_programs, program_of, seconds_to_compile
 from miwae._threads import meanwhile
+from miwae._words import counted
 from miwae.errors import FileFormatError
 from miwae.inference import compile_sampling, conditional_mean
 from miwae.model import Autoencoder, check_data
@@ -28,6 +29,7 @@ from miwae.training._history import (
     TrainingProgress,
     TrainingRecord,
     TrainingResult,
+    Unseen,
     best_step,
     record_of,
     with_score,
@@ -53,6 +55,8 @@ class _Run(NamedTuple):
     key: Key[Array, ""]
     x: Values
     observed: Seen
+    weights: Float[np.ndarray, " N"]  # of the rows; their mean is 1
+    visible: Seen  # the observed cells that imputation will see
     remaining: Seen  # the observed cells that are not held out
     evaluation: Evaluation | None  # None if no cells are held out
     checkpoint: Path | None
@@ -91,6 +95,8 @@ def fit(
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
     copies_of: Int[np.ndarray, " N"] | None = None,
+    weights: Float[np.ndarray, " N"] | None = None,
+    hidden: Bool[np.ndarray, " D"] | None = None,
 ) -> TrainingResult:
     """Train an autoencoder on incomplete rows.
 
@@ -106,6 +112,9 @@ def fit(
             from it and ends as it would have without the interruption, bit for bit.
         copies_of: for each row, which row it is a copy of, if some are: copies have the same cells
             held out.
+        weights: of the rows, not negative: they multiply the bounds of rows, relative to their
+            mean.
+        hidden: features that imputation will not see: the amortizer is polished without them.
 
     Returns:
         The best state by held-out cells (or the last, if none are held out), trained on these
@@ -119,9 +128,30 @@ def fit(
     values, seen = check_data(autoencoder, x, observed)
     require_trainable(seen, columns=not autoencoder.generative.observation.padded)
     path = None if checkpoint is None else Path(checkpoint)
-    run, start = _prepare(autoencoder, values, seen, settings, key, callback, path, copies_of)
+    rows = _Rows(values, seen, _relative(weights, len(values)), _without(seen, hidden))
+    run, start = _prepare(autoencoder, rows, settings, key, callback, path, copies_of)
     moment, reason = _train(run, start)
     return _finish(run, moment, reason)
+
+
+class _Rows(NamedTuple):
+    """What is learned from."""
+
+    x: Values
+    observed: Seen
+    weights: Float[np.ndarray, " N"]
+    visible: Seen
+
+
+def _relative(weights: Float[np.ndarray, " N"] | None, n_rows: int) -> Float[np.ndarray, " N"]:
+    """Weights relative to their mean: exactly 1 where all are equal."""
+    if weights is None or np.ptp(weights) == 0:
+        return np.ones(n_rows, dtype=np.float32)
+    return (weights / weights.mean()).astype(np.float32)
+
+
+def _without(seen: Seen, hidden: Bool[np.ndarray, " D"] | None) -> Seen:
+    return seen if hidden is None else seen & ~hidden
 
 
 def refit_amortizer(
@@ -147,8 +177,7 @@ def refit_amortizer(
 
 def _prepare(
     autoencoder: Autoencoder,
-    x: Values,
-    observed: Seen,
+    rows: _Rows,
     settings: TrainingSettings,
     key: Key[Array, ""],
     callback: Callback | None,
@@ -156,6 +185,7 @@ def _prepare(
     copies_of: Int[np.ndarray, " N"] | None,
 ) -> tuple[_Run, _Moment]:
     """Hold cells out, and start from the initial state or from a checkpoint."""
+    x, observed = rows.x, rows.observed
     started = time.monotonic()
     make_room_for_programs()
     key_state, key_hold, key_score = jax.random.split(key, 3)
@@ -163,31 +193,31 @@ def _prepare(
     evaluation, remaining = evaluation_of(x, observed, settings, rng, key_score, copies_of)
     guard = Guard(settings, settings.divergence * remaining.sum() / len(x))
     start = _Moment(initial_state(autoencoder, settings, key_state, _n_padded(len(x))), guard)
-    fingerprint = "" if checkpoint is None else _fingerprint(x, observed, key)
+    fingerprint = "" if checkpoint is None else _fingerprint(rows, key)
     if checkpoint is not None and checkpoint.exists():
         start = _resumed(checkpoint, start, settings, fingerprint)
     started -= start.last.seconds if start.last else 0.0
     elapsed = lambda: time.monotonic() - started  # noqa: E731
-    data = (x, observed, remaining, evaluation)
+    data = (x, observed, rows.weights, rows.visible, remaining, evaluation)
     return _Run(settings, key, *data, checkpoint, fingerprint, callback, elapsed), start
 
 
 def _resumed(path: Path, start: _Moment, settings: TrainingSettings, fingerprint: str) -> _Moment:
     """The state, guard and history of a checkpoint."""
-    state, (saved, memory) = load_checkpoint(path, start.state, settings, fingerprint)
+    state, (history, memory) = load_checkpoint(path, start.state, settings, fingerprint)
     if int(state.step) > settings.max_steps:
         raise FileFormatError(
             f"{path} is of step {int(state.step)}, beyond max_steps "
             f"({settings.max_steps}): allow more steps, or use another file"
         )
-    history = tuple(TrainingRecord(*record) for record in saved)
     return _Moment(state, start.guard.resumed(memory), history)
 
 
-def _fingerprint(x: Values, observed: Seen, key: Key[Array, ""]) -> str:
-    """Identifies the observed cells and the key of a run."""
-    digest = hashlib.sha256(np.where(observed, x, 0.0).astype(np.float32).tobytes())
-    digest.update(observed.tobytes())
+def _fingerprint(rows: _Rows, key: Key[Array, ""]) -> str:
+    """Identifies the observed cells, the weights of rows and the key of a run."""
+    digest = hashlib.sha256(np.where(rows.observed, rows.x, 0.0).astype(np.float32).tobytes())
+    for array in rows[1:]:
+        digest.update(array.tobytes())
     digest.update(np.asarray(jax.random.key_data(key)).tobytes())
     return digest.hexdigest()
 
@@ -201,7 +231,9 @@ def _train(run: _Run, moment: _Moment) -> tuple[_Moment, str]:
         step = int(moment.state.step)
         wanted = max(settings.evaluate_every, int(settings.evaluate_growth * step))
         wanted = min(wanted, settings.max_steps - step)
-        new = take_steps(moment.state, _in_time(run, moment, wanted, _time_to_train(run)))
+        n_steps = _in_time(run, moment, wanted, _time_to_train(run))
+        rate = _annealed(run, step, n_steps) if settings.annealed else 1.0
+        new = _at_rate(take_steps, moment.state, n_steps, rate)
         state, guard, kept = moment.guard.check(moment.state, new)
         moment = moment._replace(state=state, guard=guard)
         if kept:
@@ -211,6 +243,32 @@ def _train(run: _Run, moment: _Moment) -> tuple[_Moment, str]:
                 save_checkpoint(run.checkpoint, moment.state, settings, memory, run.fingerprint)
             run.report("training", int(state.step), settings.max_steps, moment.last)
     return moment, reason
+
+
+def _annealed(run: _Run, step: int, n_steps: int) -> float:
+    """The step size of a chunk, relative to the largest: half a cosine, which ends at zero.
+
+    It ends with the steps, or with the time if that is over before.
+    """
+    done = (step + n_steps / 2) / run.settings.max_steps
+    return _half_cosine(max(done, run.elapsed() / _time_to_train(run)))
+
+
+def _half_cosine(done: float) -> float:
+    return 0.5 + 0.5 * math.cos(math.pi * min(done, 1.0))
+
+
+def _at_rate(
+    take_steps: Callable[[TrainingState, int], Advanced],
+    state: TrainingState,
+    n_steps: int,
+    rate: float,
+) -> Advanced:
+    """Take steps whose size is multiplied by a rate."""
+    scale_of = lambda s: s.step_scale  # noqa: E731
+    own = eqx.tree_at(scale_of, state, state.step_scale * np.float32(rate))
+    new = take_steps(own, n_steps)
+    return new._replace(state=eqx.tree_at(scale_of, new.state, state.step_scale))
 
 
 def _first_evaluation(
@@ -236,10 +294,12 @@ def _steps_on(run: _Run, observed: Seen) -> Callable[[TrainingState, int], Advan
     n_rows = len(run.x)
     padding = ((0, _n_padded(n_rows) - n_rows), (0, 0))
     x, seen = jnp.asarray(np.pad(run.x, padding)), jnp.asarray(np.pad(observed, padding))
+    weights = jnp.asarray(np.pad(run.weights, padding[0]))
     program = _program_of(run.settings)
     # A NumPy scalar goes to the device without a program of its own; an addition would need one.
     whole = lambda n: jnp.asarray(np.int32(n))  # noqa: E731
-    return lambda state, n_steps: program(state, x, seen, whole(n_rows), whole(n_steps))
+    rows = (x, seen, weights, whole(n_rows))
+    return lambda state, n_steps: program(state, *rows, whole(n_steps))
 
 
 def _n_padded(n_rows: int) -> int:
@@ -277,7 +337,7 @@ def _program_of(settings: TrainingSettings) -> Callable[..., Advanced]:
     """The compiled training program, shared by all runs that can share one."""
     own = _structure_of(settings)
     program = program_of(advance, hasty=settings.hasty)
-    return lambda state, x, seen, n_rows, n_steps: program(state, x, seen, n_rows, own, n_steps)
+    return lambda *arrays: program(*arrays, own)
 
 
 def _evaluated(run: _Run, moment: _Moment, bound: float) -> _Moment:
@@ -285,7 +345,8 @@ def _evaluated(run: _Run, moment: _Moment, bound: float) -> _Moment:
     score = None
     if run.evaluation is not None:
         model = moment.state.result(run.settings)
-        score = run.evaluation.score(model, run.settings.evaluation_samples)
+        rows = run.evaluation.first(run.settings.evaluation_rows)
+        score = rows.score(model, run.settings.evaluation_samples)
     state = with_score(moment.state, score, run.settings)
     record = record_of(state, bound, score, run.elapsed())
     return moment._replace(state=state, history=(*moment.history, record))
@@ -312,9 +373,9 @@ def _in_time(run: _Run, moment: _Moment, n_steps: int, seconds: float) -> int:
 def _reason_to_stop(run: _Run, state: TrainingState) -> str | None:
     settings, step = run.settings, int(state.step)
     if step >= settings.max_steps:
-        return f"stopped after {step} steps, the most allowed"
+        return f"stopped after {counted(step, 'step')}, the most allowed"
     if run.elapsed() >= _time_to_train(run):
-        return f"stopped after {step} steps: {TIME_IS_UP}"
+        return f"stopped after {counted(step, 'step')}: {TIME_IS_UP}"
     if run.evaluation and settings.patience is not None and int(state.waited) >= settings.patience:
         return (
             f"stopped after {step} steps: held-out cells did not improve by "
@@ -326,6 +387,7 @@ def _reason_to_stop(run: _Run, state: TrainingState) -> str | None:
 def _finish(run: _Run, moment: _Moment, reason: str) -> TrainingResult:
     """Train the best state on the held-out cells as well, if the settings ask for it."""
     events = [*moment.guard.events, reason]
+    unseen = None if run.evaluation is None else Unseen(run.evaluation, moment.state.best)
     if run.evaluation is not None and run.settings.finish > 0:
         state, event = _with_held_out_cells(run, moment)
         moment = moment._replace(state=state)
@@ -333,11 +395,13 @@ def _finish(run: _Run, moment: _Moment, reason: str) -> TrainingResult:
     if run.settings.polish:
         moment = moment._replace(state=_polished(run, moment))
     run.report("done", int(moment.state.step), run.settings.max_steps, moment.last)
-    return TrainingResult(moment.state.best, moment.state, moment.history, tuple(events))
+    return TrainingResult(moment.state.best, moment.state, moment.history, tuple(events), unseen)
 
 
 def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str]:
     """Continue from the best state, with a new optimiser, on all observed cells.
+
+    The step size falls to zero, as in `_annealed`.
 
     Returns the last state, with itself as the best, and what happened; the state of `moment` if no
     step was taken or training diverged.
@@ -352,7 +416,8 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
         if run.elapsed() >= run.max_seconds:
             break
         chunk = min(-(-n_steps // FINISHING_CHUNKS), n_steps - done)
-        new = take_steps(state, _in_time(run, moment, chunk, run.max_seconds))
+        steps = _in_time(run, moment, chunk, run.max_seconds)
+        new = _at_rate(take_steps, state, steps, _half_cosine((done + chunk / 2) / n_steps))
         if not moment.guard.is_good(new):
             return moment.state, f"{NOT_LEARNED}: training diverged with them"
         state = new.state
@@ -373,14 +438,13 @@ def _polished(run: _Run, moment: _Moment) -> TrainingState:
     n_steps, key = run.settings.polish, jax.random.fold_in(run.key, POLISH)
     state = initial_state(moment.state.best, run.settings, key, _n_padded(len(run.x)))
     state = eqx.tree_at(lambda s: s.trains_all, state, jnp.asarray(np.zeros((), dtype=bool)))
-    take_steps = _steps_on(run, run.observed)
+    take_steps = _steps_on(run, run.visible)
     while (done := int(state.step)) < n_steps:
         if run.elapsed() >= run.max_seconds:
             break
-        rate = np.float32(0.5 + 0.5 * math.cos(math.pi * done / n_steps))
-        state = eqx.tree_at(lambda s: s.step_scale, state, jnp.asarray(rate))
         chunk = min(-(-n_steps // FINISHING_CHUNKS), n_steps - done)
-        new = take_steps(state, _in_time(run, moment, chunk, run.max_seconds))
+        steps, rate = _in_time(run, moment, chunk, run.max_seconds), _half_cosine(done / n_steps)
+        new = _at_rate(take_steps, state, steps, rate)
         if not moment.guard.is_good(new):
             return moment.state
         state = new.state

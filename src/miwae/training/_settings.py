@@ -24,6 +24,9 @@ class TrainingSettings:
         learning_rate: the largest learning rate.
         schedule: of the learning rate: "constant", or "cosine", which ends at zero at `max_steps`.
         warmup_steps: steps in which the learning rate grows linearly, before the schedule.
+        annealed: let the step size fall to zero from chunk to chunk, along half a cosine, until
+            `max_steps` or until the time is up, whichever comes first. Unlike a schedule it needs
+            no compilation for each number of steps.
         weight_decay: for "adamw".
         clip: largest norm of the gradient.
         input_dropout: share of the observed cells that are hidden from the encoder, drawn anew in
@@ -64,6 +67,7 @@ class TrainingSettings:
     learning_rate: float = 1e-3
     schedule: str = "constant"
     warmup_steps: int = 0
+    annealed: bool = False
     weight_decay: float = 1e-4
     clip: float = 5.0
     input_dropout: float = 0.0

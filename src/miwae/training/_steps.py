@@ -130,12 +130,14 @@ def advance(
     state: TrainingState,
     x: Float[Array, "N D"],
     observed: Bool[Array, "N D"],
+    weights: Float[Array, " N"],
     n_rows: Int[Array, ""],
-    settings: TrainingSettings,
     n_steps: Int[Array, ""],
+    settings: TrainingSettings,
 ) -> Advanced:
     """Take many steps on shuffled minibatches of the first `n_rows` rows, as one program.
 
+    The weights of the rows, whose mean is 1, multiply their bounds.
     The numbers of rows and steps are arguments of the program: one compilation serves many.
     """
     batch_size = min(settings.batch_size, x.shape[0])
@@ -148,7 +150,8 @@ def advance(
         state = eqx.combine(arrays, static)
         order, rows = _next_rows(state, n_rows, batch_size)
         state = eqx.tree_at(lambda s: s.order, state, order)
-        state, bound = _step(state, Batch(x[rows], observed[rows], row_weights), settings)
+        batch = Batch(x[rows], observed[rows], row_weights * weights[rows])
+        state, bound = _step(state, batch, settings)
         return eqx.filter(state, eqx.is_array), jnp.where(i == 0, bound, first), total + bound
 
     nothing = jnp.zeros(())

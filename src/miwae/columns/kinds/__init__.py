@@ -1,6 +1,7 @@
 """Kinds of columns: one class each."""
 
-from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Family, Recognised
+from miwae.columns.kinds._base import AbstractKind, Bounds, Family
+from miwae.columns.kinds._clock import Clock
 from miwae.columns.kinds._coded import Coded
 from miwae.columns.kinds._count import Count
 from miwae.columns.kinds._instant import Instant
@@ -8,35 +9,8 @@ from miwae.columns.kinds._number import Number
 from miwae.columns.kinds._points import Points
 from miwae.columns.kinds._unmodelled import Constant, Empty, Skipped
 
-__all__ = [
-    "KINDS_IN_ORDER",
-    "LABELS",
-    "AbstractKind",
-    "Bounds",
-    "Coded",
-    "Constant",
-    "Count",
-    "Empty",
-    "Encoding",
-    "Family",
-    "Instant",
-    "Number",
-    "Points",
-    "Recognised",
-    "Skipped",
-]
-
 # A column is of the first kind that recognises it.
-KINDS_IN_ORDER: tuple[type[AbstractKind], ...] = (
-    Skipped,
-    Empty,
-    Constant,
-    Coded,
-    Instant,
-    Count,
-    Points,
-    Number,
-)
+KINDS_IN_ORDER = (Skipped, Empty, Constant, Coded, Instant, Clock, Count, Points, Number)
 
 # The words that a user can give, and the class that each stands for.
 LABELS: dict[str, type[AbstractKind]] = {
@@ -44,6 +18,7 @@ LABELS: dict[str, type[AbstractKind]] = {
     "count": Count,
     **dict.fromkeys(("binary", "categorical", "ordinal"), Coded),
     "datetime": Instant,
+    "clock": Clock,
     "constant": Constant,
     "empty": Empty,
     "identifier": Skipped,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from miwae.columns._column import Column, Flags, Numbers, Quantiles
+from miwae.columns._column import Column, Ends, Flags, Numbers
 from miwae.columns._summary import Summary
 from miwae.events import Event
 
@@ -112,7 +112,7 @@ class AbstractKind(abc.ABC):
         lower = -np.inf if self.lower is None else self.lower
         return lower, np.inf if self.upper is None else self.upper
 
-    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
+    def interval(self, limits: Ends, point: Float[np.ndarray, " N"]) -> Ends:
         """The ends of intervals from quantiles of the cells and their single imputation."""
         return limits
 

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from miwae.columns._column import Column, Numbers, Quantiles
+from miwae.columns._column import Column, Ends, Numbers
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import storage_of
 from miwae.columns.kinds._base import (
@@ -42,6 +42,9 @@ class Coded(AbstractKind):
         elif column.storage == "number":
             few = summary.n_observed < FEWEST_BINARY or bounds is not None
             if not summary.is_whole or n_distinct != 2 or (few and values != (0.0, 1.0)):
+                return None
+            # Codes begin at 0 or 1; 2008 and 2009 are numbers, of which there are others.
+            if not {-1.0, 0.0, 1.0} & set(values):
                 return None
             label, reason = "binary", "two values, {} and {}".format(*map(short, values))
         elif column.storage not in ("text", "category"):
@@ -86,7 +89,7 @@ class Coded(AbstractKind):
         name = "bernoulli" if self.label == "binary" else self.label
         return Family(name, size=len(self.levels))
 
-    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
+    def interval(self, limits: Ends, point: Float[np.ndarray, " N"]) -> Ends:
         """Without an order, the most probable level is both ends."""
         if self.label == "ordinal":
             return limits

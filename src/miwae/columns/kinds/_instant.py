@@ -9,11 +9,9 @@ import numpy as np
 from miwae.columns._column import TIMES, Column, Numbers
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
+from miwae.columns._values import DAY
 from miwae.columns.kinds._base import Limits, Recognised
 from miwae.columns.kinds._number import AbstractScaled
-
-# Times of day end before this.
-DAY = 86_400.0
 
 # The finest step of Python's datetime.
 MICROSECOND = 1e-6

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from miwae.columns._column import Column, Numbers, Quantiles
+from miwae.columns._column import Column, Ends, Numbers
 from miwae.columns._scales import Scale, standardisation
 from miwae.columns._summary import Summary
 from miwae.columns.kinds._base import AbstractKind, Encoding, Family, Limits, Recognised
@@ -95,7 +95,7 @@ class Points(AbstractKind):
     def remark(self) -> str:
         return f"modelled by its {len(self.values)} values"
 
-    def interval(self, limits: Quantiles, point: Float[np.ndarray, " N"]) -> Quantiles:
+    def interval(self, limits: Ends, point: Float[np.ndarray, " N"]) -> Ends:
         """Values that occur: where two models differ, a quantile can lie between two of them."""
         return self.scale.forward(self._nearest(self.scale.inverse(limits)))
 

@@ -1,5 +1,7 @@
 """Columns that the model does not know: constant, empty, skipped."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -12,6 +14,43 @@ from miwae.columns.kinds._base import AbstractKind, Encoding, Limits, Recognised
 
 # More distinct texts than this, if they are mostly unique, are names, not categories.
 FEW_LEVELS = 8
+
+
+# Sentences that occur so often on average are answers to choose from, not free text.
+OFTEN = 20
+
+# Words of a sentence, with a full stop at its end and without.
+WORDS, MANY_WORDS = 3, 8
+
+# Names that tables get for their index, when a file is written that has no name for it.
+_UNNAMED = re.compile(r"|index|level_0|rownames|Unnamed: 0(\.\d+)*")
+
+# In fewer rows, whole numbers in order are not unusual.
+FEWEST_ROW_NUMBERS = 10
+
+
+def is_row_number(column: Column, summary: Summary) -> bool:
+    """Whether a column counts the rows: from 0 or 1 in steps of 1, or as an index of a file."""
+    n_rows = len(column.missing)
+    if column.storage != "number" or column.n_missing or summary.n_observed != n_rows:
+        return False
+    if n_rows < FEWEST_ROW_NUMBERS or not summary.is_whole:
+        return False
+    steps = np.diff(column.values)
+    if _UNNAMED.fullmatch(column.name):
+        return bool(np.all(steps > 0))
+    return column.values[0] in (0.0, 1.0) and bool(np.all(steps == 1))
+
+
+def _are_sentences(levels: Sequence[Any]) -> bool:
+    """Whether most of them read like something that somebody wrote down."""
+    texts = [level.split() for level in levels if isinstance(level, str) and level]
+    ends = [words and words[-1][-1] in ".!?" for words in texts]
+    found = [
+        len(words) >= (WORDS if end else MANY_WORDS)
+        for words, end in zip(texts, ends, strict=True)
+    ]
+    return sum(found) > len(levels) / 2
 
 
 class AbstractUnmodelled(AbstractKind):
@@ -95,6 +134,9 @@ class Skipped(AbstractUnmodelled):
             return None
         if summary.values is None:
             reason = f"more than {MOST_DISTINCT} distinct values are too many for categories"
+            return Recognised(cls(), reason)
+        if column.storage == "text" and n < OFTEN * n_distinct and _are_sentences(summary.values):
+            reason = f"free text: {n_distinct} different sentences in {n} cells"
             return Recognised(cls(), reason)
         unique = n_distinct > FEW_LEVELS and n_distinct > n / 2
         if column.storage == "text" and unique:

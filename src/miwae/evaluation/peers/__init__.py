@@ -7,11 +7,11 @@ import numpy as np
 from miwae.errors import SettingsError
 from miwae.evaluation._metrics import Flags, Table
 from miwae.evaluation.peers._base import AbstractPeer, Mean
+from miwae.evaluation.peers._boosted import Boosted
 from miwae.evaluation.peers._chained import Iterative, MissForest
+from miwae.evaluation.peers._copula import Copula
 from miwae.evaluation.peers._knn import KNN, VIMKNN
 from miwae.evaluation.peers._pca import PCA
-
-__all__ = ["PEERS", "MissForest", "complete", "fit"]
 
 PEERS: dict[str, type[AbstractPeer]] = {
     "mean": Mean,
@@ -20,6 +20,8 @@ PEERS: dict[str, type[AbstractPeer]] = {
     "pca": PCA,
     "missforest": MissForest,
     "iterative": Iterative,
+    "boosted": Boosted,
+    "copula": Copula,
 }
 
 

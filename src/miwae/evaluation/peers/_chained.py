@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401  makes the next line work
 from sklearn.impute import IterativeImputer
 
-from miwae.evaluation._metrics import Cells, Flags, Table
+from miwae.evaluation._metrics import Flags, Hidden, Table
 from miwae.evaluation.peers._base import AbstractPeer, centres, from_one_hot, one_hot
 
 # R's package sets randomForest's `nodesize` to 1 for numbers and 5 for categories, the reverse of
@@ -54,7 +54,7 @@ class MissForest(AbstractPeer):
                 return previous
         return current
 
-    def _round(self, table: Table, missing: Cells, categorical: Flags, rng: Generator) -> Table:
+    def _round(self, table: Table, missing: Hidden, categorical: Flags, rng: Generator) -> Table:
         table = table.copy()
         counts = missing.sum(0)
         for j in np.argsort(counts, kind="stable"):

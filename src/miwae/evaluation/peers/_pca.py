@@ -1,7 +1,6 @@
 """Regularised iterative principal components."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -21,15 +20,11 @@ class PCA(AbstractPeer):
     """Regularised iterative PCA (Josse & Husson 2012), as `imputePCA` of R's package missMDA.
 
     Categories are columns of 0 and 1; the category with the largest value is imputed.
-
-    "gcv" counts parameters: with half of the cells of a dozen columns missing, it often chooses no
-    component at all, and imputes the mean.
     """
 
-    n_components: int | None = None  # chosen by default
-    # As missMDA's `estim_ncpPCA`: the smallest error on held-out observed cells, or the first
-    # minimum of generalised cross-validation.
-    selection: Literal["kfold", "gcv"] = "kfold"
+    # By default that of the smallest error on held-out observed cells. Generalised
+    # cross-validation, missMDA's own default, often chooses none where many cells are missing.
+    n_components: int | None = None
     max_components: int = 5  # as in missMDA
 
     def _complete(self, x: Table, categorical: Flags) -> Table:
@@ -39,8 +34,6 @@ class PCA(AbstractPeer):
 
     def choose(self, x: Wide) -> int:
         most = min(self.max_components, x.shape[1] - 1, x.shape[0] - 2)
-        if self.selection == "gcv":
-            return _by_generalised_cross_validation(x, most)
         scale, errors, rng = column_deviations(x), np.zeros(most + 1), self._generator()
         for _ in range(N_REPETITIONS):
             held_out = ampute(x, HELD_OUT, "mcar", rng=rng)
@@ -48,22 +41,6 @@ class PCA(AbstractPeer):
             for count in range(most + 1 if held_out.any() else 0):
                 errors[count] += mse(x, fit_components(kept, count, ROUGH), held_out, scale)
         return int(errors.argmin())
-
-
-def _by_generalised_cross_validation(x: Wide, most: int) -> int:
-    (n, p), seen = x.shape, ~np.isnan(x)
-    last = np.inf
-    for count in range(most + 1):
-        # Observed cells minus parameters (means, scores and loadings); stop if none are left.
-        free = seen.sum() - p - count * (n + p - count - 1)
-        if free <= 0:
-            return count - 1
-        penalty = (seen.sum() / free) ** 2 if count else 1.0
-        score = penalty * mse(x, fit_components(x, count), seen)
-        if score > last:
-            return count - 1
-        last = score
-    return most
 
 
 def fit_components(x: Wide, count: int, tolerance: float = PRECISE) -> Wide:

@@ -4,26 +4,3 @@ An encoder takes inputs (B, E), followed by the indicators of what was seen if i
 `indicator=True`, and returns the parameters of a posterior family (B, Q). A decoder takes latent
 samples (K, B, L) and returns the parameters of an observation model (K, B, P).
 """
-
-from miwae.model.networks._convolutional import (
-    ConvolutionalDecoder,
-    ConvolutionalEncoder,
-    ImageShape,
-)
-from miwae.model.networks._dense import Dense, DenseLayer, LinearResidual
-from miwae.model.networks._recurrent import GRU, RecurrentDecoder, RecurrentEncoder
-from miwae.model.networks._sets import AttentionEncoder, SetEncoder
-
-__all__ = [
-    "GRU",
-    "AttentionEncoder",
-    "ConvolutionalDecoder",
-    "ConvolutionalEncoder",
-    "Dense",
-    "DenseLayer",
-    "ImageShape",
-    "LinearResidual",
-    "RecurrentDecoder",
-    "RecurrentEncoder",
-    "SetEncoder",
-]

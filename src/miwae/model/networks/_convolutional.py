@@ -118,17 +118,11 @@ def _start(
 class ConvolutionalEncoder(eqx.Module):
     """Images to parameters of a posterior: (B, I) to (B, n_out).
 
-    Args:
-        shape: of the images.
-        n_out: number of outputs.
-        maps: feature maps of each stage; each halves height and width.
-        n_hidden: units of the dense layer behind the stages.
-        activation: "silu", "relu" or "tanh".
-        indicator: a row holds the indicators of what was seen after the pixels, as an `Amortizer`
-            with `indicator=True` gives it.
-        key: for the initial weights.
+    Each stage halves height and width, and has as many feature maps as `maps` says; a dense layer
+    of `n_hidden` units follows. With `indicator` a row holds the indicators of what was seen after
+    the pixels, as an `Amortizer` with `indicator=True` gives it.
 
-    Example:
+    Examples:
         >>> net = ConvolutionalEncoder(ImageShape(28, 28), 6, key=jax.random.key(0))
         >>> net(jnp.ones((5, 784))).shape
         (5, 6)
@@ -171,16 +165,11 @@ class ConvolutionalEncoder(eqx.Module):
 class ConvolutionalDecoder(eqx.Module):
     """Latent samples to parameters of pixels: (K, B, n_latent) to (K, B, n_blocks * H * W * C).
 
-    Args:
-        n_latent: number of latent variables.
-        shape: of the images.
-        n_blocks: parameters for each pixel: 1 for Bernoulli, 2 for Normal, 3 for Student-t.
-        maps: feature maps of each stage, from the image inwards, as in the encoder.
-        n_hidden: units of the dense layer before the stages.
-        activation: "silu", "relu" or "tanh".
-        key: for the initial weights.
+    A dense layer of `n_hidden` units comes before the stages, whose `maps` are given from the
+    image inwards, as in the encoder. Each pixel has `n_blocks` parameters: 1 for Bernoulli, 2 for
+    Normal, 3 for Student-t.
 
-    Example:
+    Examples:
         >>> net = ConvolutionalDecoder(10, ImageShape(28, 28), key=jax.random.key(0))
         >>> net(jnp.ones((5, 4, 10))).shape
         (5, 4, 784)

@@ -69,17 +69,12 @@ def dense_layer(
 class Dense(eqx.Module):
     """A multi-layer perceptron on the last axis: (..., n_in) to (..., n_out).
 
-    Args:
-        n_in: number of inputs.
-        n_out: number of outputs.
-        n_hidden: units per hidden layer.
-        n_layers: number of hidden layers; 0 gives an affine map.
-        activation: "tanh", "relu" or "silu"; the initialisation follows from it.
-        residual: add the input of each hidden layer but the first to its output.
-        zero_last: start with a last layer of zeros, so that the network starts as zero.
-        key: for the initial weights.
+    It has `n_layers` hidden layers of `n_hidden` units; without any it is an affine map. The
+    initial weights suit the activation: "tanh", "relu" or "silu". With `residual`, the input of
+    each hidden layer but the first is added to its output; with `zero_last`, the last layer
+    starts with weights of zero, and so the network as zero.
 
-    Example:
+    Examples:
         >>> net = Dense(3, 2, n_hidden=8, n_layers=2, key=jax.random.key(0))
         >>> net(jnp.ones((5, 4, 3))).shape
         (5, 4, 2)

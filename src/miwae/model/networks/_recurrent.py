@@ -59,18 +59,12 @@ class GRU(eqx.Module):
 class RecurrentEncoder(eqx.Module):
     """Sequences to parameters of a posterior: (B, I) to (B, n_out).
 
-    One GRU reads forwards and one backwards; their last states together are mapped to the outputs.
+    One GRU reads the T steps of F features forwards and one backwards; their last states together
+    are mapped to the outputs. With `indicator` a row holds the indicators of what was seen after
+    the values, as an `Amortizer` with `indicator=True` gives it; without them a missing step is a
+    step of zeros.
 
-    Args:
-        n_steps: T, the longest length.
-        n_features: F, of a step.
-        n_out: number of outputs.
-        n_hidden: units of each GRU.
-        indicator: a row holds the indicators of what was seen after the values, as an `Amortizer`
-            with `indicator=True` gives it. Without them a missing step is a step of zeros.
-        key: for the initial weights.
-
-    Example:
+    Examples:
         >>> net = RecurrentEncoder(7, 2, 6, key=jax.random.key(0))
         >>> net(jnp.ones((5, 2 * 7 * 2))).shape
         (5, 6)
@@ -113,17 +107,10 @@ class RecurrentDecoder(eqx.Module):
     """Latent samples to the parameters of sequences: (K, B, n_latent) to (K, B, n_blocks * T * F).
 
     The latent sample enters a GRU at each step, with the position of the step; the GRU's state is
-    mapped to the parameters of that step's features.
+    mapped to the parameters of that step's features, `n_blocks` for each: 1 for Bernoulli, 2 for
+    Normal, 3 for Student-t.
 
-    Args:
-        n_latent: number of latent variables.
-        n_steps: T, the longest length.
-        n_features: F, of a step.
-        n_blocks: parameters for each feature: 1 for Bernoulli, 2 for Normal, 3 for Student-t.
-        n_hidden: units of the GRU.
-        key: for the initial weights.
-
-    Example:
+    Examples:
         >>> net = RecurrentDecoder(3, 7, 2, key=jax.random.key(0))
         >>> net(jnp.ones((5, 4, 3))).shape
         (5, 4, 28)

@@ -44,17 +44,10 @@ def _halves(a: Float[Array, "B I"]) -> tuple[Inputs, InputsSeen]:
 class SetEncoder(eqx.Module):
     """Sums over observed inputs: (B, 2 E) to (B, n_out), values and then indicators.
 
-    Args:
-        n_inputs: E.
-        n_out: number of outputs.
-        n_embedding: M, the size of an embedding.
-        n_hidden: units of the hidden layers.
-        n_inner: hidden layers of h, which sees one input at a time; 0 for the identity.
-        n_layers: hidden layers behind the sum.
-        activation: "tanh", "relu" or "silu".
-        key: for the initial weights.
+    Embeddings have the size M = `n_embedding`; h, which sees one input at a time, has `n_inner`
+    hidden layers (0 for the identity), and `n_layers` follow behind the sum.
 
-    Example:
+    Examples:
         >>> net = SetEncoder(3, 4, key=jax.random.key(0))
         >>> net(jnp.ones((5, 6))).shape
         (5, 4)
@@ -102,19 +95,10 @@ class AttentionEncoder(eqx.Module):
 
     Learned questions are put to the observed inputs, whose embeddings give keys and answers (the
     pooling of the Set Transformer; Lee et al., 2019); the answers together are mapped to the
-    outputs. A row with nothing observed gets answers of zero.
+    outputs by `n_layers` hidden layers. Embeddings and answers have the size M = `n_embedding`. A
+    row with nothing observed gets answers of zero.
 
-    Args:
-        n_inputs: E.
-        n_out: number of outputs.
-        n_embedding: M, the size of an embedding and of an answer.
-        n_questions: how many.
-        n_hidden: units of the hidden layers.
-        n_layers: hidden layers behind the answers.
-        activation: "tanh", "relu" or "silu".
-        key: for the initial weights.
-
-    Example:
+    Examples:
         >>> net = AttentionEncoder(3, 4, key=jax.random.key(0))
         >>> net(jnp.ones((5, 6))).shape
         (5, 4)

@@ -6,7 +6,7 @@ for one table serves the next one too.
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,7 +21,7 @@ from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Stat
 from miwae.kernels import standard_student_t, student_t_log_prob, uniform
 from miwae.model.observations._base import AbstractObservation, Linearisation
 from miwae.model.observations._continuous import INITIAL_DF, Stretch, raw_scale, scaled, stretched
-from miwae.model.observations._discrete import LOG_RATE_LIMIT, RARE, SLIP, logit_slope
+from miwae.model.observations._discrete import LOG_RATE_LIMIT, RARE, logit_slope
 from miwae.model.observations._levels import (
     CATEGORY,
     POINTS,
@@ -40,16 +40,27 @@ CONCENTRATION_FLOOR = 0.05
 NORMAL_DF = 1e6  # draws with so many degrees of freedom are normal to single precision
 
 
+class ColumnParameters(NamedTuple):
+    """The distributions of all cells at each latent sample; features first."""
+
+    loc: Float[Array, "A K B"]
+    scale: Float[Array, "A K B"]
+    df: Float[Array, "A K B"]  # infinite where numbers are normal
+    p: Float[Array, "M K B"]  # of each level
+    rate: Float[Array, "C K B"]
+    concentration: Float[Array, "C K B"]
+
+
 class MixedColumns(AbstractObservation):
     """Numbers, coded columns and counts, in this order, independent given z.
 
-    Numbers are Student-t, or normal where they are stretched (see `StretchedNormal`); coded
+    Numbers are Student-t, or normal where they are stretched (see `Stretch`); coded
     columns are binary, categorical, ordinal, or numbers with few values; counts are negative
     binomial. Parameters: locations, raw scales, raw degrees of freedom; a logit for each level;
     log-rates, raw concentrations. Inputs: numbers, scores of ordered columns, indicators of
     levels, logarithms of counts. Statistics: values of numbers, mean values of coded columns,
-    probabilities of levels, counts. With the probability `SLIP` a level comes from the shares,
-    not from the logits.
+    probabilities of levels, counts. With the probability `levels.slip` a level comes from the
+    shares, not from the logits.
 
     Columns that pad are never observed.
     """
@@ -116,6 +127,12 @@ class MixedColumns(AbstractObservation):
         spread = CONCENTRATION_FLOOR + jax.nn.softplus(concentration)
         return [loc, scale, DF_FLOOR + jax.nn.softplus(tail), limited(logits), rate, spread]
 
+    def parameters(self, eta: Eta) -> ColumnParameters:
+        """The parameters of the distribution of each cell given z."""
+        loc, scale, df, logits, rate, spread = self._parameters(eta)
+        df = jnp.where(lifted(self.stretched, 3), jnp.inf, df)
+        return ColumnParameters(loc, scale, df, self._probabilities(logits), rate, spread)
+
     def supports(self, x: Rows) -> Seen:
         """All finite numbers, but counts are whole and not negative."""
         first = self.n_features - self.n_counts
@@ -174,12 +191,12 @@ class MixedColumns(AbstractObservation):
         levels, hot = self.levels, self.levels.hot(x)
         own = levels.sums(hot[:, None] * logits) - levels.log_totals(logits)
         share = levels.sums(hot * levels.share[:, None])
-        others = jnp.log(SLIP * jnp.maximum(share, TINY))[:, None]
-        return jnp.logaddexp(own + math.log1p(-SLIP), others)
+        slip = levels.slip[:, None, None]
+        others = jnp.log(slip * jnp.maximum(share, TINY)[:, None])
+        return jnp.logaddexp(own + jnp.log1p(-slip), others)
 
     def _probabilities(self, logits: Float[Array, "M K B"]) -> Float[Array, "M K B"]:
-        p = self.levels.probabilities(logits)
-        return (1 - SLIP) * p + SLIP * self.levels.share[:, None, None]
+        return self.levels.mixed(self.levels.probabilities(logits))
 
     def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
         self = jax.lax.stop_gradient(self)  # its arrays are not trained

@@ -1,6 +1,5 @@
 """Observation models of continuous features."""
 
-import math
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
@@ -9,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpyro import distributions as dist
 
-from miwae._numerics import features_first, features_last, softplus_inverse
-from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen, Statistics
+from miwae._numerics import LOG_2PI, features_last, softplus_inverse
+from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen
 from miwae.kernels import cholesky_solve, solve_lower_transposed
 from miwae.model._distributions import StudentTDistribution
 from miwae.model.observations._base import AbstractFactorized, AbstractNumbers, Linearisation
-from miwae.model.observations._shapes import EtaFirst, Measured, PerInput
+from miwae.model.observations._shapes import EtaFirst, PerInput
 
 # "the observation model is constrained so that the eigenvalues of its covariances are larger than
 # 0.01" (the paper, section 4.2): z explains at most 99 % of the variance of standardised data.
@@ -117,7 +116,8 @@ class Stretch(NamedTuple):
     """How a feature on the scale of the model becomes a value on the user's: a stretched one.
 
     `value(x) = up * exp(a) + down * exp(-a)` with `a = spread * x + centre`: an exponential where
-    `down` is 0, a hyperbolic sine where it is `-up`.
+    `down` is 0, a hyperbolic sine where it is `-up`. A skewed column is nearly normal on the scale
+    of the model, but the mean of its values is not the value of that mean.
     """
 
     up: float
@@ -129,58 +129,6 @@ class Stretch(NamedTuple):
 
 
 LARGEST_EXPONENT = 60.0  # of float32, nearly; no standardised value is as large
-
-
-class StretchedNormal(AbstractNormal):
-    """Normal features that stand for values on another scale, whose mean is wanted.
-
-    A skewed column is modelled by its logarithm or inverse hyperbolic sine, which is nearly
-    normal; but the mean of its values is not the value of that mean. The statistics are the
-    values, so that single imputations are means on the user's scale, in closed form:
-    `E[exp(a)] = exp(mean + variance / 2)`.
-
-    Example:
-        >>> log_normal = StretchedNormal((Stretch(1.0, 0.0, 1.0, 0.0, -9.0, 9.0),))
-        >>> eta = jnp.array([[[0.0, float(softplus_inverse(jnp.asarray(0.9)))]]])
-        >>> x = jnp.zeros((1, 1))
-        >>> bool(jnp.isclose(log_normal.mean(eta, x, x == 1)[0, 0, 0], math.exp(0.5)))
-        True
-    """
-
-    stretches: tuple[Stretch, ...] = eqx.field(static=True)
-    scale_floor: Floor = NOISE_SCALE_FLOOR
-
-    @property
-    def n_features(self) -> int:
-        return len(self.stretches)
-
-    def statistics(self, x: Rows, observed: Seen) -> Measured:
-        """The values on the user's scale."""
-        up, down, spread, centre, _, _ = self._columns(2)
-        return stretched(spread * x + centre, up, down), observed
-
-    def mean(self, eta: Eta, x: Rows, observed: Seen) -> Means:
-        """The mean value of each cell, within the limits of its column."""
-        up, down, spread, centre, lowest, highest = self._columns(3)
-        normal = self.distribution(features_first(eta))
-        loc, scale = features_last(normal.mean), features_last(jnp.sqrt(normal.variance))
-        more = (spread * scale) ** 2 / 2
-        value = stretched(spread * loc + centre, up, down, more)
-        limits = [stretched(spread * limit + centre, up, down) for limit in (lowest, highest)]
-        return jnp.clip(value, *limits)
-
-    def point(self, mean: Statistics) -> Rows:
-        """The feature whose value the mean is."""
-        up, down, spread, centre, lowest, highest = self._columns(2)
-        by_log = jnp.log(jnp.maximum(mean / up, math.exp(-LARGEST_EXPONENT)))
-        a = jnp.where(down == 0, by_log, jnp.arcsinh(mean / (2 * up)))
-        return jnp.clip((a - centre) / spread, lowest, highest)
-
-    def _columns(self, rank: int) -> list[Floats]:
-        """The numbers of the stretches, for arrays of so many axes."""
-        shape = (*(1,) * (rank - 1), -1)
-        columns = zip(*self.stretches, strict=True)
-        return [jnp.asarray(column, dtype=jnp.float32).reshape(shape) for column in columns]
 
 
 def stretched(a: Floats, up: Floats, down: Floats, more: Floats | float = 0.0) -> Floats:
@@ -234,7 +182,7 @@ class LowRankNormal(AbstractNumbers):
         log_diagonal = jnp.log(jnp.diagonal(cholesky)).sum(-1).reshape(loc.shape[:2])
         log_det = jnp.sum(jnp.where(seen, jnp.log(scale), 0.0), -1) + log_diagonal
         count = jnp.sum(observed, -1)[None]
-        log_prob = -0.5 * (quadratic + count * math.log(2 * math.pi)) - log_det
+        log_prob = -0.5 * (quadratic + count * LOG_2PI) - log_det
         return _Factor(features_last(mean), cholesky, log_prob)
 
     def log_prob(self, eta: Eta, x: Rows, observed: Seen) -> PerSample:

@@ -98,7 +98,7 @@ class Points(AbstractFactorized):
     need not be one of the values. Draws are. The density of a number between the values is that
     of the nearest. With the probability `SLIP` a value comes from the shares, not from the logits.
 
-    Example:
+    Examples:
         >>> scale = Points.of([{-1.0: 0.25, 0.0: 0.5, 1.0: 0.25}])
         >>> scale.n_features, scale.n_parameters
         (1, 3)

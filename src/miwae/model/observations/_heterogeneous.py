@@ -36,8 +36,8 @@ class Heterogeneous(AbstractObservation):
     Parameters, inputs and statistics are those of the parts, one part after the other; features
     keep the order of the columns.
 
-    Example:
-        >>> from miwae.model.observations import Categorical, Normal
+    Examples:
+        >>> from miwae.model import Categorical, Normal
         >>> h = Heterogeneous((Part(Normal(2), (0, 2)), Part(Categorical((3,)), (1,))))
         >>> h.n_features, h.n_parameters
         (3, 7)

@@ -14,6 +14,7 @@ from miwae._arrays import padded_size
 from miwae._numerics import features_first, features_last
 from miwae._shapes import Floats, Inputs, InputsSeen
 
+SLIP = 1e-3  # of columns, before it is chosen by held-out cells
 MOST_LOGIT = 80.0  # exponentials of more overflow in single precision
 TINY = 1e-37
 
@@ -40,6 +41,7 @@ class Levels(eqx.Module):
     indicated: Bool[Array, " M"]  # networks see whether it is this level
     sort: Int[Array, " J"]
     last: Int[Array, " J"]  # place of a column's last level
+    slip: Float[Array, " J"]  # probability that a level comes from the shares, not from the logits
 
     @classmethod
     def of(cls, columns: Sequence[Coded]) -> "Levels":
@@ -70,6 +72,7 @@ class Levels(eqx.Module):
             indicated=jnp.asarray(indicated > 0),
             sort=jnp.asarray(sort),
             last=jnp.asarray(last),
+            slip=jnp.asarray(np.full(n_columns, SLIP, dtype=np.float32)),
         )
 
     @property
@@ -81,6 +84,11 @@ class Levels(eqx.Module):
     def ordered(self) -> Bool[Array, " J"]:
         """Columns that networks see as numbers."""
         return self.sort != CATEGORY
+
+    def mixed(self, p: Float[Array, "M ..."]) -> Float[Array, "M ..."]:
+        """Probabilities of the logits, mixed with the shares."""
+        slip, share = (lifted(a, p.ndim) for a in (self.slip[self.column], self.share))
+        return (1 - slip) * p + slip * share
 
     def sums(self, a: Float[Array, "M ..."]) -> Float[Array, "J ..."]:
         """Over the levels of each column."""

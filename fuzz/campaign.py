@@ -1,0 +1,86 @@
+"""Cases by number, their outcomes as JSON lines, and going on where the last run stopped."""
+
+import argparse
+import json
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+RESULTS = Path(__file__).parent / "results"
+
+# From the number of a case, which is its random seed, to one word for what happened. Whatever it
+# raises is a failure.
+Case: TypeAlias = Callable[[int], str]
+
+BATCH = 25  # cases of one line
+SLOW = 30.0  # seconds after which a case counts as a failure
+
+
+class Failure(AssertionError):
+    """Something happened that must not happen."""
+
+
+def outcome_of(case: Case, seed: int) -> tuple[str, dict[str, Any] | None]:
+    """What happened in a case, and the failure, if it is one."""
+    started = time.monotonic()
+    try:
+        word = case(seed)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        what = f"{type(error).__name__}: {error}"[:300]
+        return "failed", {"seed": seed, "error": what, "where": where}
+    if (seconds := time.monotonic() - started) > SLOW:
+        return "failed", {"seed": seed, "error": f"took {seconds:.0f} s"}
+    return word, None
+
+
+def run(
+    name: str, case: Case, n_cases: int, note: str = "", prepare: Callable[[], object] = list
+) -> None:
+    """Run a campaign from the command line, after the cases that its file of results has.
+
+    `prepare` makes what all cases need, before their time is taken.
+    """
+    parser = argparse.ArgumentParser(description=note)
+    parser.add_argument("--cases", type=int, default=n_cases, help="in all, earlier runs included")
+    parser.add_argument("--seed", type=int, help="only this case, with its traceback")
+    parser.add_argument("--again", action="store_true", help="only the cases that failed")
+    options = parser.parse_args()
+    prepare()
+    if options.seed is not None:
+        print(case(options.seed))
+        return
+    path = RESULTS / f"{name}.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    if options.again:
+        seeds = sorted({failure["seed"] for line in lines for failure in line["failures"]})
+        for seed in seeds:
+            print(seed, *outcome_of(case, seed))
+        return
+    first = max((line["first"] + line["cases"] for line in lines), default=0)
+    for start in range(first, options.cases, BATCH):
+        line = _batch(case, start, min(BATCH, options.cases - start))
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(name, start + line["cases"], line["outcomes"], *line["failures"], flush=True)
+
+
+def _batch(case: Case, first: int, count: int) -> dict[str, Any]:
+    started, words, failures = time.monotonic(), Counter[str](), []
+    for seed in range(first, first + count):
+        word, failure = outcome_of(case, seed)
+        words[word] += 1
+        failures += [] if failure is None else [failure]
+    seconds = round(time.monotonic() - started, 1)
+    outcomes = dict(sorted(words.items()))
+    return {
+        "first": first,
+        "cases": count,
+        "outcomes": outcomes,
+        "failures": failures,
+        "seconds": seconds,
+    }

@@ -1,0 +1,189 @@
+"""Small pictures as text: SVG that takes its colours from the page, and one PNG."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from miwae.columns import ColumnSchema, density_curve, level_shares, value_text, visible_range
+from miwae.report._facts import UNRELIABLE, shown_value
+
+WIDTH, HEIGHT = 320, 96
+FEW = 12  # distinct values that are shown as bars
+MOST_BARS = 8
+MOST_TICKS = 40  # imputed values that are shown one by one
+BANDS = 120  # lines of the picture of missing cells
+
+OBSERVED, MISSING = (11, 79, 156), (238, 106, 80)
+
+
+def comparison(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -> str:
+    """Observed against imputed cells of a column: densities, or bars for few values."""
+    if not len(observed):
+        return ""
+    numbers = observed.dtype != object and known.storage != "boolean"
+    if numbers and len(np.unique(observed)) > FEW:
+        return _densities(known, observed.astype(float), imputed.astype(float))
+    return _bars(known, observed, imputed)
+
+
+def _densities(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -> str:
+    low, high = visible_range(np.concatenate([observed, imputed]))
+    curves = [density_curve(observed, low, high, 80)]
+    if len(imputed) > 4:
+        curves.append(density_curve(imputed, low, high, 80))
+    top = max(curve[1].max() for curve in curves)
+    base = HEIGHT - 18
+    lines = [_points(curve, low, high, top, base) for curve in curves]
+    parts = [f'<path class="area" d="{lines[0]}L{WIDTH},{base}L0,{base}Z"/>']
+    parts.append(f'<path class="line o" d="{lines[0]}"/>')
+    parts += [f'<path class="line i" d="{line}"/>' for line in lines[1:]]
+    if len(imputed) <= MOST_TICKS:
+        places = np.clip((imputed - low) / (high - low), 0, 1) * WIDTH
+        parts += [f'<path class="tick" d="M{x:.0f},{base}v-9"/>' for x in places]
+    parts.append(f'<path class="axis" d="M0,{base}H{WIDTH}"/>')
+    for x, anchor in ((low, "start"), ((low + high) / 2, "middle"), (high, "end")):
+        place = (x - low) / (high - low) * WIDTH
+        text = escape(_axis_text(known, float(x)))
+        parts.append(
+            f'<text x="{place:.0f}" y="{HEIGHT - 4}" text-anchor="{anchor}">{text}</text>'
+        )
+    label = f"density of {len(observed):,} observed cells of {known.name}"
+    if len(imputed):
+        label += f", whose median is {shown_value(known, float(np.median(observed)))}, and of "
+        label += f"{len(imputed):,} imputed ones, whose median is "
+        label += shown_value(known, float(np.median(imputed)))
+    return svg(parts, label, HEIGHT)
+
+
+def _axis_text(known: ColumnSchema, x: float) -> str:
+    """A place along the axis; instants by their day, so that three fit beside each other."""
+    text = shown_value(known, x)
+    return text.split(" ")[0] if known.storage == "time" else text
+
+
+def _points(curve: np.ndarray, low: float, high: float, top: float, base: int) -> str:
+    x = (curve[0] - low) / (high - low) * WIDTH
+    y = base - curve[1] / top * (base - 4)
+    return "M" + "L".join(f"{a:.0f},{b:.0f}" for a, b in zip(x, y, strict=True))
+
+
+def _bars(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -> str:
+    shares = level_shares(observed, [imputed] if len(imputed) else [])
+    order = np.argsort(-shares.observed, kind="stable")[:MOST_BARS]
+    order = np.sort(order)
+    longest = max(float(shares.observed.max()), float(shares.imputed.max(initial=0.0)))
+    parts, left, room = [], 110, WIDTH - 150
+    for place, i in enumerate(order):
+        y = place * 24
+        text = escape(_cut(shown_value(known, shares.levels[i])))
+        parts.append(f'<text x="{left - 6}" y="{y + 14}" text-anchor="end">{text}</text>')
+        rows = [("o", shares.observed[i])]
+        rows += [("i", copy[i]) for copy in shares.imputed]
+        for line, (kind, share) in enumerate(rows):
+            width, top = share / longest * room, y + 2 + 9 * line
+            parts.append(
+                f'<rect class="{kind}" x="{left}" y="{top}" width="{width:.1f}" height="8"/>'
+            )
+            at = f'x="{left + width + 4:.0f}" y="{top + 8}"'
+            parts.append(f'<text class="small" {at}>{share:.0%}</text>')
+    left_out = len(shares.levels) - len(order)
+    height = 24 * len(order) + (16 if left_out else 2)
+    if left_out:
+        parts.append(f'<text x="{left}" y="{height - 4}">and {left_out} rarer values</text>')
+    label = f"shares of the values of {known.name}: "
+    label += ", ".join(
+        f"{_cut(value_text(shares.levels[i]))} {shares.observed[i]:.0%} of observed"
+        + "".join(f" and {copy[i]:.0%} of imputed cells" for copy in shares.imputed)
+        for i in order
+    )
+    return svg(parts, label, height)
+
+
+def training(steps: Sequence[int], series: Sequence[tuple[str, Sequence[Any]]]) -> str:
+    """Lines over the steps of the training, each on its own scale."""
+    parts, base, x = [], HEIGHT + 24, np.asarray(steps, float)
+    for kind, given in series:
+        y = np.array([np.nan if value is None else value for value in given], float)
+        seen = np.isfinite(y)
+        if seen.sum() < 2 or x.max() == 0:
+            continue
+        low, high = y[seen].min(), y[seen].max()
+        heights = base - (y[seen] - low) / max(high - low, 1e-12) * (base - 8)
+        places = x[seen] / x.max() * WIDTH
+        line = "L".join(f"{a:.0f},{b:.0f}" for a, b in zip(places, heights, strict=True))
+        parts.append(f'<path class="line {kind}" d="M{line}"/>')
+    if not parts:
+        return ""
+    parts.append(f'<path class="axis" d="M0,{base}H{WIDTH}"/>')
+    parts.append(f'<text x="0" y="{base + 14}">0</text>')
+    parts.append(f'<text x="{WIDTH}" y="{base + 14}" text-anchor="end">{steps[-1]:,} steps</text>')
+    label = "bound of the likelihood and score of held-out cells over the steps of training"
+    return svg(parts, label, base + 18)
+
+
+def histogram_of_k(pareto_k: np.ndarray) -> str:
+    """Pareto's k of the sampled rows, with the limit of what can be trusted."""
+    k = np.clip(pareto_k[np.isfinite(pareto_k)], -0.5, 1.5)
+    if not len(k):
+        return ""
+    counts, edges = np.histogram(k, bins=40, range=(-0.5, 1.5))
+    base, step = HEIGHT + 24, WIDTH / 40
+    parts = []
+    for i, count in enumerate(counts):
+        if count:
+            height = max(count / counts.max() * (base - 8), 1)
+            kind = "i" if edges[i] >= UNRELIABLE - 1e-9 else "o"
+            where = f'x="{i * step:.0f}" y="{base - height:.0f}" width="{step - 1:.0f}"'
+            parts.append(f'<rect class="{kind}" {where} height="{height:.0f}"/>')
+    limit = (UNRELIABLE + 0.5) / 2 * WIDTH
+    parts.append(f'<path class="limit" d="M{limit:.0f},0V{base}"/>')
+    parts.append(f'<path class="axis" d="M0,{base}H{WIDTH}"/>')
+    for value in (-0.5, 0.0, 0.7, 1.5):
+        place = (value + 0.5) / 2 * WIDTH
+        anchor = {-0.5: "start", 1.5: "end"}.get(value, "middle")
+        parts.append(
+            f'<text x="{place:.0f}" y="{base + 14}" text-anchor="{anchor}">{value}</text>'
+        )
+    n_bad = int(np.count_nonzero(k > UNRELIABLE))
+    label = f"histogram of Pareto's k of {len(k):,} rows, {n_bad:,} of them above 0.7"
+    return svg(parts, label, base + 18)
+
+
+def svg(parts: Sequence[str], label: str, height: int) -> str:
+    """An inline picture with its alternative text."""
+    view = f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}"'
+    return f"<svg {view}>{''.join(parts)}</svg>"
+
+
+def matrix(missing: np.ndarray) -> str:
+    """All cells as an address of data: a PNG with a pixel per column and band of rows."""
+    bands = np.array_split(missing, min(len(missing), BANDS))
+    share = np.stack([band.mean(axis=0) for band in bands])[:, :, None]
+    pixels = (1 - share) * np.array(OBSERVED) + share * np.array(MISSING)
+    return (
+        "data:image/png;base64," + base64.b64encode(png(pixels.round().astype(np.uint8))).decode()
+    )
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """An image of 8-bit colours, (rows, columns, 3), in the simplest form of the format."""
+    height, width, _ = pixels.shape
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*chunk) for chunk in chunks)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    checked = name + data
+    return struct.pack(">I", len(data)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 16 else f"{text[:15]}…"

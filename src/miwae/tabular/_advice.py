@@ -1,0 +1,72 @@
+"""What a table itself says about how far its imputations can be trusted."""
+
+import numpy as np
+
+from miwae.columns import is_sparse
+from miwae.events import Event
+from miwae.tabular._encoding import EncodedTable
+
+FEW_ROWS = 50  # with fewer, hardly anything can be learned or checked
+MUCH_MISSING = 0.5  # share of the cells of modelled columns
+COPIES = 0.2  # share of the rows that are equal to an earlier one
+
+
+def advice(table: EncodedTable) -> tuple[Event, ...]:
+    """Events about columns with hardly any values, and about tables with little to learn from."""
+    return (*_of_sparse_columns(table), *_of_rows(table), *_of_columns(table))
+
+
+def _of_sparse_columns(table: EncodedTable) -> list[Event]:
+    events = []
+    for position in table.schema.modelled:
+        missing, is_imputed = table.gaps[position]
+        if not is_imputed or not is_sparse(missing):
+            continue
+        name, n_observed = table.schema.names[position], int(np.count_nonzero(~missing))
+        text = (
+            f"column {name!r} has a value in {n_observed} of {len(missing)} rows: what is imputed "
+            "is hardly more than a guess; give it the role 'ignore' to leave it as it is"
+        )
+        events.append(Event("few values", name, n_observed, text))
+    return events
+
+
+def _of_rows(table: EncodedTable) -> list[Event]:
+    n_rows, events = int(table.trainable.sum()), []
+    if 0 < n_rows < FEW_ROWS:
+        text = (
+            f"there are only {n_rows} rows to learn from: see quality_, and compare with the mean"
+        )
+        events.append(Event("few values", None, n_rows, text))
+    whole = table.x[table.observed.all(axis=1)]
+    if n_rows < FEW_ROWS or not whole.size:
+        return events
+    n_copies = len(whole) - len(np.unique(whole, axis=0))
+    if n_copies > COPIES * n_rows and table.x.shape[1] > 2:
+        text = (
+            f"{n_copies} of {n_rows} rows are equal to others in all modelled columns: if they "
+            "are copies or repeated measurements, rows are not independent, held-out cells are "
+            "easier than missing ones, and intervals are too short"
+        )
+        events.append(Event("dependent rows", None, n_copies, text))
+    return events
+
+
+def _of_columns(table: EncodedTable) -> list[Event]:
+    n_cells, n_observed, events = table.observed.size, int(np.count_nonzero(table.observed)), []
+    if n_observed < (1 - MUCH_MISSING) * n_cells:
+        text = (
+            f"{1 - n_observed / n_cells:.0%} of the cells of the modelled columns are missing: "
+            "see quality_, and use n_models=10, bootstrap=True for statistics"
+        )
+        events.append(Event("few values", None, n_cells - n_observed, text))
+    if len(table.schema.modelled) == 1:
+        (position,) = table.schema.modelled
+        name, gap = table.schema.names[position], table.gaps[position]
+        if gap.is_imputed and gap.missing.any():
+            text = (
+                f"column {name!r} is the only one that is modelled: nothing says more about its "
+                "missing cells than its mean or mode"
+            )
+            events.append(Event("few values", name, int(gap.missing.sum()), text))
+    return events
