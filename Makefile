@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with pinned versions.
 # Python 3.11 or newer and make are all that is assumed.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check long benchmark table2 study mnist unseen experiments
+.PHONY: help setup browser demo test check docs docs-serve gallery package long benchmark table2 study mnist unseen experiments
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,7 +12,12 @@ export PYTHONDONTWRITEBYTECODE :=
 help:
 	@echo "make demo       complete a table with half of its cells removed"
 	@echo "make test       all checks: lint, format, types, tests, doctests (what CI runs)"
+	@echo "make docs       the documentation as a site that opens from disk: site/index.html"
+	@echo "make docs-serve the same, shown at a local address and rebuilt when a page changes"
+	@echo "make gallery    the pictures of the plots and of the report in the documentation"
+	@echo "make package    wheel and sdist, each installed in an environment of its own and tried"
 	@echo "make long       the few tests that would make the others late"
+	@echo "make fuzz       campaigns that look for failures (an hour; goes on where it stopped)"
 	@echo "make table2     the paper's Table 2, with other imputers (hours; goes on where it stopped)"
 	@echo "make study      what makes it accurate, one factor at a time (hours; the same)"
 	@echo "make mnist      the paper's experiments with digits, small (two hours; the same)"
@@ -32,7 +37,16 @@ setup: .venv/.ready
 demo: setup
 	$(BIN)/python experiments/demo.py
 
-check: setup
+# The page of a report is tested in a browser; where none can be had, these tests are skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name > /dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "installing chromium, for the tests of the report"; \
+	  apt-get update -qq > /dev/null 2>&1; apt-get install -y -qq chromium > /dev/null 2>&1 && exit 0; \
+	fi; \
+	echo "no browser: the tests of the report in a browser are skipped"
+
+check: setup browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
@@ -40,8 +54,33 @@ check: setup
 
 test: check
 
+.venv/.docs: .venv/.ready requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-docs.txt
+	touch $@
+
+docs: .venv/.docs
+	$(BIN)/mkdocs build --strict
+
+docs-serve: .venv/.docs
+	$(BIN)/mkdocs serve
+
+gallery: setup browser
+	$(BIN)/python docs/gallery.py
+
+package: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build==1.6.1
+	$(BIN)/python tests/installed.py
+
 long: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m long
+
+fuzz: setup
+	$(BIN)/python -W ignore -m fuzz.models
+	$(BIN)/python -W ignore -m fuzz.files
+	$(BIN)/python -W ignore -m fuzz.frames
+	$(BIN)/python -W ignore -m fuzz.frames --fits
+	$(BIN)/python -W ignore -m fuzz.numbers
+	$(BIN)/python -W ignore -m fuzz.signals
 
 benchmark: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0

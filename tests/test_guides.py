@@ -1,21 +1,33 @@
 """The guides are true: their examples run, one after the other, and do what they say."""
 
+import importlib.util
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import miwae
+from miwae import plots
+
 DOCS = Path(__file__).parents[1] / "docs"
+PENGUINS = DOCS.parent / "src/miwae/data/penguins.csv"
+
+_spec: Any = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
+hooks: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(hooks)
 
 
-def run(guide, directory, monkeypatch, **fewer):
+def run(guide, directory, monkeypatch, names=None, **fewer):
+    """Run the examples of a guide, after those of others if it gets their names."""
     monkeypatch.chdir(directory)
     text = (DOCS / guide).read_text(encoding="utf-8")
     for name, (said, enough) in fewer.items():
         assert f"{name}={said}" in text
         text = text.replace(f"{name}={said}", f"{name}={enough}")
-    names = {}
+    names = {} if names is None else names
     for example in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(compile(example, guide, "exec"), names)
     return names
@@ -43,8 +55,82 @@ def test_images(tmp_path, monkeypatch, capsys):
     assert "stopped after" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_start_and_the_guides_that_go_on_from_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: 300)
+    (tmp_path / "miwae-demo").mkdir()
+    shutil.copy(PENGUINS, tmp_path / "miwae-demo")
+    names = run("start.md", tmp_path, monkeypatch)
+    assert capsys.readouterr().out.endswith("True\n")  # the saved model imputes alike
+    assert not names["completed"].isna().any().any()
+    run("judge.md", tmp_path, monkeypatch, names)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "overimputation.png").read_bytes().startswith(b"\x89PNG")
+    assert "year" in names["doubtful"]
+    run("statistics.md", tmp_path, monkeypatch, names)
+    assert "flipper_length_mm" in names["pooled"].names
+    run("production.md", tmp_path, monkeypatch, names)
+    printed = capsys.readouterr().out
+    assert "Atlantis" in printed
+    assert printed.endswith("['island']\n")
+
+
+@pytest.mark.slow
+def test_prediction(tmp_path, monkeypatch):
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: 50)
+    names = run("prediction.md", tmp_path, monkeypatch)
+    assert names["scores"].mean() > 0.8
+
+
+@pytest.mark.slow
+def test_sequences(tmp_path, monkeypatch, capsys):
+    names = run("sequences.md", tmp_path, monkeypatch, max_steps=("1_000", "300"))
+    error = np.mean((names["filled"] - names["truth"])[names["missing"]] ** 2)
+    assert error < 0.5 * np.var(names["truth"])
+
+
+@pytest.mark.slow
+def test_the_engine(tmp_path, monkeypatch, capsys):
+    names = run("engine.md", tmp_path, monkeypatch, max_steps=("600", "200"))
+    printed = capsys.readouterr().out
+    assert "stopped after" in printed.splitlines()[0]
+    assert names["copies"].x.shape == (5, *names["x"].shape)
+
+
+def headings(text):
+    """The anchors that a page offers."""
+    titles = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("guide", sorted(path.name for path in DOCS.glob("*.md")))
 def test_links_lead_somewhere(guide):
     text = (DOCS / guide).read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (DOCS / link).exists(), link
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        path, _, anchor = link.partition("#")
+        if ":" not in link:
+            assert (DOCS / path).exists(), link
+            page = (DOCS / path).read_text(encoding="utf-8") if path.endswith(".md") else ""
+            assert not anchor or anchor in headings(page), link
+
+
+def test_every_page_is_in_the_contents_once():
+    contents = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = re.findall(r"^ +- .+: (\w+\.md)$", contents, flags=re.MULTILINE)
+    assert sorted(pages) == sorted(path.name for path in DOCS.glob("*.md"))
+
+
+def test_every_plot_is_in_the_gallery():
+    gallery = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    assert [name for name in plots.__all__ if f"plots.{name}(" not in gallery] == []
+    pictures = {path.name for path in (DOCS / "images/gallery").glob("*.png")}
+    assert pictures == set(re.findall(r"images/gallery/(\w+\.png)", gallery))
+
+
+def test_the_reference_has_every_name_and_command():
+    names, help_texts = hooks._names(), hooks._help()
+    for home, own in miwae._HOMES.items():
+        assert all(f"::: {home}.{name}\n" in names for name in own.split())
+    for command in ("impute", "fit", "score", "inspect", "report", "benchmark", "demo"):
+        assert f"## miwae {command}\n" in help_texts
+    assert "--max-time" in help_texts

@@ -11,17 +11,29 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 # From the bottom up. A module may import from its own layer and from those below.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "_numerics", "_shapes", "_arrays", "_row_keys", "kernels"}),
-    frozenset({"_atomic", "_compilation", "_deadlines", "_threads"}),
+    frozenset(
+        {
+            "_atomic",
+            "_checked",
+            "_compilation",
+            "_deadlines",
+            "_program_files",
+            "_threads",
+            "_words",
+        }
+    ),
     frozenset({"events", "_callers"}),
     frozenset({"columns"}),
     frozenset({"frames", "documents"}),
     frozenset({"data"}),
+    frozenset({"plots"}),
     frozenset({"evaluation"}),
     frozenset({"pooling"}),
     frozenset({"model"}),
     frozenset({"inference"}),
     frozenset({"training"}),
     frozenset({"tabular", "_progress"}),
+    frozenset({"report"}),
     frozenset({"imputer"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
@@ -29,7 +41,10 @@ LAYERS: tuple[frozenset[str], ...] = (
 
 # Tables and their copies know nothing of models, and models nothing of tables: neither is above
 # the other, though the list has to put one first.
-APART = ({"data", "columns", "frames", "documents", "pooling"}, {"model", "inference", "training"})
+APART = (
+    {"data", "columns", "frames", "documents", "plots", "pooling"},
+    {"model", "inference", "training"},
+)
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -176,11 +191,34 @@ def test_public_names_are_listed_once_and_exist(path):
     tree = tree_of(path)
     names = exported(tree)
     if names is None:
-        docstring_only = len(tree.body) == 1 and ast.get_docstring(tree) is not None
-        assert docstring_only, "__all__ is missing"
+        assert path.stem == "__init__", "__all__ is missing"
         return
     assert len(names) == len(set(names))
     assert set(names) <= defined(tree)
+
+
+DOORS = [path for path in MODULES if path.stem == "__init__" and path.parent != PACKAGE]
+
+
+@pytest.mark.parametrize("path", [p for p in DOORS if exported(tree_of(p)) is None], ids=name_of)
+def test_what_an_inner_door_imports_is_used(path):
+    """Doors for other folders, not for users, list their names by importing them."""
+    door, tree = name_of(path.parent), tree_of(path)
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    own = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    others = [tree_of(other) for other in MODULES if other != path]
+    used = {name for other in others for name in names_from(other, door)}
+    assert {alias.asname or alias.name for node in imports for alias in node.names} <= own | used
+
+
+def names_from(tree: ast.AST, door: str) -> Iterator[str]:
+    """What a module uses of a folder, by `from miwae.folder import x` or as `folder.x`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == f"miwae.{door}":
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == door.rpartition(".")[2]:
+                yield node.attr
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

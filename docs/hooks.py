@@ -1,0 +1,87 @@
+"""Generated parts of the documentation, and what becomes of links that lead out of it."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+# Groups of the page of names: a heading, and the modules whose names stand under it.
+GROUPS = {
+    "Tables": ("miwae.imputer", "miwae.events"),
+    "Statistics": ("miwae.pooling",),
+    "Plots": ("miwae.plots",),
+    "Report": ("miwae.report",),
+    "Training": ("miwae.training",),
+    "Inference": ("miwae.inference",),
+    "Models": ("miwae.model",),
+    "Errors": ("miwae.errors",),
+    "Compilation": ("miwae._compilation",),
+}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put generated parts in their places, and name files outside of the documentation."""
+    markdown = re.sub(r"<!-- file (\S+) -->", lambda found: _file(found[1]), markdown)
+    if "<!-- help -->" in markdown:
+        markdown = markdown.replace("<!-- help -->", _help())
+    if "<!-- names -->" in markdown:
+        markdown = markdown.replace("<!-- names -->", _names())
+    # Files of the repository that are not part of the site have no address here.
+    return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)(?:#[^)]*)?\)", r"\1 (`\2`)", markdown)
+
+
+# A script that the theme loads from elsewhere, for the search of pages that are opened from disk.
+SHIM = "https://unpkg.com/iframe-worker/shim"
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Load nothing from elsewhere."""
+    return output.replace(SHIM, "javascripts/worker.js")
+
+
+def _file(name: str) -> str:
+    """A file of the repository as a page, its links as they are from here."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = re.sub(r"\]\(docs/([^)]+)\)", r"](\1)", text)
+    return re.sub(r"\]\(([A-Za-z]+/[^):]+)\)", r"](../\1)", text)
+
+
+def _help() -> str:
+    """The help of every command, as it is printed."""
+    os.environ |= {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    from typer.main import get_command
+    from typer.testing import CliRunner
+
+    from miwae.cli._app import app
+
+    parts = []
+    for name in get_command(app).commands:  # pyright: ignore[reportAttributeAccessIssue]
+        text = CliRunner().invoke(app, [name, "--help"], prog_name="miwae").output
+        lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
+        parts.append(f"## miwae {name}\n\n```text\n{lines}\n```\n")
+    return "\n".join(parts)
+
+
+def _names() -> str:
+    """Every public name with its docstring, by group."""
+    return "\n".join(f"## {title}\n" + _of(homes) for title, homes in GROUPS.items())
+
+
+def _of(homes: tuple[str, ...]) -> str:
+    import importlib
+
+    import miwae
+
+    names = []
+    for home in homes:
+        own = (
+            importlib.import_module(home).__all__ if home in PUBLIC else miwae._HOMES[home].split()
+        )
+        names += [f"::: {home}.{name}\n" for name in own]
+    return "\n".join(names)
+
+
+# Modules whose names are not repeated by the front door.
+PUBLIC = ("miwae.plots", "miwae.report")

@@ -1,0 +1,59 @@
+"""After `pip install .` in a fresh environment, every line of the README runs as it is printed."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# The first command is shown with its output; others are indented, with comments.
+COMMANDS = re.findall(r"^(?:\$ |    )((?:miwae|cd) .*?)(?: {2,}#.*)?$", README, flags=re.MULTILINE)
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A virtual environment with nothing but pip, and variables that make the shell use it."""
+    place = tmp_path_factory.mktemp("fresh")
+    subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    path = f"{place / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return {**kept, "PATH": path, "XDG_CACHE_HOME": str(place / "cache")}
+
+
+def run(command, environment, place):
+    done = subprocess.run(
+        command,
+        shell=True,
+        env=environment,
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.long
+def test_every_line_runs_as_printed(environment, tmp_path):
+    assert "\n    pip install .\n" in README
+    run("pip install --quiet .", environment, ROOT)
+    installed = run("pip list", environment, ROOT)
+    assert not re.search(r"^(pandas|polars|pyarrow|openpyxl|matplotlib) ", installed, re.MULTILINE)
+    place = tmp_path
+    assert COMMANDS[0] == "miwae demo"
+    for command in COMMANDS:
+        if command.startswith("cd "):
+            place = place / command.removeprefix("cd ")
+        else:
+            run(command, environment, place)
+    assert "`pip install '.[stats]'`" in README
+    run("pip install --quiet '.[stats]'", environment, ROOT)
+    (place / "examples.py").write_text("\n".join(EXAMPLES), encoding="utf-8")
+    printed = run("python examples.py", environment, place)
+    assert "C(sex)[T.male]" in printed
