@@ -33,6 +33,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"inference"}),
     frozenset({"training"}),
     frozenset({"tabular", "_progress"}),
+    frozenset({"engines"}),
     frozenset({"report"}),
     frozenset({"imputer"}),
     frozenset({"cli"}),

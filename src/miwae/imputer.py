@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -29,6 +29,9 @@ from miwae.pooling import MultiplyImputed
 from miwae.report import Report, report_on, require_jinja
 from miwae.tabular import EncodedTable, FittedTable, Quality, TableSettings
 from miwae.training import TrainingRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["MIWAEImputer"]
 
@@ -102,6 +105,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         quality_: how well each column is predicted, on observed cells that training did not see,
             beside the mean or mode: `print(imputer.quality_)`; `quality_["age"].verdict`.
         events_: every automatic decision, as `Event(about, column, count, text)`.
+        output_schema_: the types, as a schema of pyarrow, that parts of a table get on a cluster
+            (`miwae.dask`, `miwae.spark`), whatever types a part has by itself.
         n_features_in_: number of columns.
         feature_names_in_: their names, if all are text.
 
@@ -144,9 +149,10 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         of each row is multiplied by its `sample_weight`, as of a survey.
         """
         with self._working() as work:
-            settings, named, table = self._understood(X)
+            settings, named, table, arrow = self._understood(X)
             work["weights"] = checked_weights(sample_weight, table.n_rows)
-            fitted = FittedTable.fit(table, settings, marks=self._marks(), **work)
+            known = {"marks": self._marks(), "arrow": arrow}
+            fitted = FittedTable.fit(table, settings, **known, **work)
         self._fitted = _Fitted(fitted, named, [])
         self._warn_of_dropped(X)
         _warn_of_time(fitted.events)
@@ -162,8 +168,9 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             now, _, table = self._read(X)
             before = now._fitted
         else:
-            settings, named, table = self._understood(X)
-            before = _Fitted(FittedTable.start(table, settings, self._marks()), named, [])
+            settings, named, table, arrow = self._understood(X)
+            start = FittedTable.start(table, settings, self._marks(), arrow)
+            before = _Fitted(start, named, [])
         with self._working() as work:
             fitted = before.table.updated(table, progress=work["progress"])
         later = [*before.later, *_new(table.events, [*fitted.events, *before.later])]
@@ -295,10 +302,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write everything that `load` needs to one file (safetensors; nothing in it is code)."""
         check_is_fitted(self)
-        now = copy.copy(self)
-        named, output = now._fitted.named, now._output()
-        extra = {"parameters": now._portable(), "named": named, "output": output}
-        replace(now._table, events=tuple(now.events_)).save(path, extra)
+        table, extra = self._saved()
+        table.save(path, extra)
 
     @classmethod
     def load(cls, path: str | Path) -> "MIWAEImputer":
@@ -318,6 +323,19 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise FileFormatError(f"{path} is damaged: {error}") from error
         imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
+
+    def _saved(self) -> tuple[FittedTable, dict[str, Any]]:
+        """What a file has of it: the table that was learned, and its own settings."""
+        now = copy.copy(self)
+        named, output = now._fitted.named, now._output()
+        extra = {"parameters": now._portable(), "named": named, "output": output}
+        return replace(now._table, events=tuple(now.events_)), extra
+
+    @property
+    def output_schema_(self) -> "pa.Schema":
+        from miwae.engines import Worker
+
+        return Worker(*self._saved()).schema
 
     @property
     def schema_(self) -> Schema:
@@ -365,8 +383,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
 
-    def _understood(self, X: Any) -> tuple[TableSettings, bool, EncodedTable]:
-        """A table to learn from: with which settings, whether it has names, and its kinds."""
+    def _understood(self, X: Any) -> tuple[TableSettings, bool, EncodedTable, bytes]:
+        """A table to learn from: settings, whether it has names, its kinds and its types."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         settings = TableSettings(**{name: getattr(self, name) for name in SHARED}, seed=seed)
         # Checks write the names to another estimator: a fit that fails leaves nothing behind.
@@ -376,7 +394,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         asked = ("column_kinds", "bounds", "roles", "not_applicable")
         schema = infer_schema(columns, **{name: getattr(self, name) for name in asked})
         table = EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
-        return settings, hasattr(names, "feature_names_in_"), table
+        named = hasattr(names, "feature_names_in_")
+        return settings, named, table, frames.arrow_schema(columns, frame)
 
     def _read(self, X: Any) -> tuple["MIWAEImputer", Any, EncodedTable]:
         """New rows, and the imputer as it is now: it may be fitted again in another thread."""

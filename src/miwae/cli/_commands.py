@@ -314,9 +314,11 @@ def _learned(
     keep_programs()
     chosen = {name: value for name, value in chosen.items() if value is not None}
     settings = TableSettings(**chosen, seed=options.table_seed(seed or 0))
-    table, marks = EncodedTable.of(file.schema, file.reading.columns), file.source.marks
+    table = EncodedTable.of(file.schema, file.reading.columns)
+    known: dict[str, Any] = {"marks": file.source.marks, "arrow": file.reading.arrow_schema()}
     with reporter.progress() as progress:
-        fitted = FittedTable.fit(table, settings, marks=marks, deadline=limit, progress=progress)
+        work: dict[str, Any] = {"deadline": limit, "progress": progress}
+        fitted = FittedTable.fit(table, settings, **known, **work)
     return _Ready(file.reading, fitted, table, fitted.events)
 
 

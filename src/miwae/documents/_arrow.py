@@ -41,6 +41,11 @@ class ArrowReading(Reading):
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
         return Frame(self.document.names, tuple(self._completed(cells).columns))
 
+    def arrow_schema(self) -> bytes:
+        from miwae import frames
+
+        return frames.arrow_schema(self.columns, self.document.table)
+
     def _completed(self, cells: Patch) -> Any:
         from miwae import frames
 

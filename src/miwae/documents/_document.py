@@ -83,6 +83,12 @@ class Reading(abc.ABC):
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
         """The table with some cells replaced; those of text files as written if `as_text`."""
 
+    def arrow_schema(self) -> bytes:
+        """The types of the columns, as `frames.arrow_schema` writes them."""
+        from miwae import frames
+
+        return frames.arrow_schema(self.columns)
+
     def hints(self) -> tuple[Hint, ...]:
         """What looks wrong with how the words of a text were read."""
         return ()

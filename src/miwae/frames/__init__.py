@@ -5,6 +5,7 @@ where it keeps every bit, and by the library itself where it does not. No librar
 imported that the user has not imported.
 """
 
+from miwae.frames._arrow_schema import arrow_schema, default_type
 from miwae.frames._checks import as_frame, names
 from miwae.frames._frame import (
     columns,

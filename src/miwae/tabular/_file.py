@@ -1,5 +1,6 @@
 """A fitted table as one file: arrays as safetensors, everything else as JSON in its header."""
 
+import base64
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -50,6 +51,7 @@ def save_table(path: str | Path, table: FittedTable, extra: dict[str, Any]) -> N
         "events": [list(event) for event in table.events],
         "quality": [_plain(tuple(own)) for own in table.quality],
         "histories": [[_plain(tuple(r)) for r in model.history] for model in table.models],
+        "arrow": base64.b64encode(table.arrow).decode(),
         "extra": _plain(extra),
     }
     save_tree(path, tuple((m.autoencoder, _kept(m.state)) for m in table.models), header)
@@ -94,6 +96,7 @@ def _table(path: str | Path, header: dict[str, Any]) -> FittedTable:
         marks=tuple(_restored(mark) for mark in header["marks"]),
         events=tuple(checked(Event, *event) for event in header["events"]),
         quality=Quality(tuple(checked(ColumnQuality, *_restored(q)) for q in header["quality"])),
+        arrow=base64.b64decode(header.get("arrow", ""), validate=True),
     )
     histories = [tuple(map(_restored, records)) for records in header["histories"]]
     return dataclasses.replace(table, models=_models(path, table, histories))

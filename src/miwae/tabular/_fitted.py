@@ -70,6 +70,8 @@ class FittedTable:
     marks: tuple[Any, ...] = ()  # values that mean "missing" besides the usual ones
     events: tuple[Event, ...] = ()  # every automatic decision
     quality: Quality = Quality()  # how well held-out cells were predicted
+    # The types of the columns, as `frames.arrow_schema` writes them; empty if they are not known.
+    arrow: bytes = b""
 
     @classmethod
     def fit(
@@ -81,14 +83,19 @@ class FittedTable:
         deadline: Deadline | None = None,
         progress: Progressor = SILENT,
         weights: Float[np.ndarray, " N"] | None = None,
+        arrow: bytes = b"",
     ) -> "FittedTable":
         """Learn how the columns of a table depend on each other, from rows with these weights."""
-        fresh = cls.start(table, settings or TableSettings(), marks)
+        fresh = cls.start(table, settings or TableSettings(), marks, arrow)
         return fresh._trained(table, fresh.settings, deadline, progress, weights)
 
     @classmethod
     def start(
-        cls, table: EncodedTable, settings: TableSettings, marks: tuple[Any, ...] = ()
+        cls,
+        table: EncodedTable,
+        settings: TableSettings,
+        marks: tuple[Any, ...] = (),
+        arrow: bytes = b"",
     ) -> "FittedTable":
         """What is known before training; `updated` goes on from it, batch by batch."""
         return cls(
@@ -96,6 +103,7 @@ class FittedTable:
             settings=settings,
             incomplete=tuple(i for i, gap in enumerate(table.gaps) if gap.missing.any()),
             marks=marks,
+            arrow=arrow,
             events=(
                 *(column.event() for column in table.schema.columns),
                 *table.events,
