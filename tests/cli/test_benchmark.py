@@ -24,6 +24,17 @@ def test_benchmark_compares_methods_on_hidden_cells(tmp_path):
     assert b"<svg" in picture.read_bytes()
 
 
+def test_benchmark_says_plainly_when_another_method_is_as_good():
+    """Below 100 cells our model is linear: so is the regression, and so is this table."""
+    lines = correlated_table().splitlines(keepends=True)[:31]
+    arguments = ("--methods", "miwae,mean,iterative", "--masks", 2, "--ignore", "c")
+    run = succeeded(miwae("benchmark", "-", *arguments, stdin=b"".join(lines)))
+    assert "-: 2 columns" in run.stdout.decode()
+    (verdict,) = [line for line in run.stdout.decode().splitlines() if "on this table" in line]
+    assert verdict.startswith("squared error: on this table iterative is ")
+    assert "than miwae (" in verdict or "as miwae (" in verdict
+
+
 def test_benchmark_prints_the_most_accurate_method_first():
     arguments = ("--methods", "mean,iterative", "--masks", 1, "--mechanism", "mar")
     run = succeeded(miwae("benchmark", "-", *arguments, stdin=correlated_table()))

@@ -19,6 +19,8 @@ from miwae import MIWAEImputer, __version__
 from miwae.cli import main
 from miwae.cli._app import app
 from miwae.cli._options import table_seed
+from miwae.evaluation import MECHANISMS
+from miwae.evaluation.peers import PEERS
 
 COMMANDS = ("impute", "fit", "score", "inspect", "report", "benchmark", "demo")
 
@@ -38,7 +40,7 @@ def test_help_names_commands_and_options(command):
             "--max-time",
             "--report",
         ),
-        "report": ("--output", "--model", "--kind"),
+        "report": ("--output", "--model", "--kind", "--ignore", "--not-applicable"),
         "fit": ("--output", "--seed", "--n-models"),
         "score": ("--model", "--encoding"),
         "inspect": ("--no-header", "--delimiter", "--json"),
@@ -53,14 +55,22 @@ def test_help_names_commands_and_options(command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_options_have_long_names_and_flags_no_type(command):
+def test_options_have_long_names_and_help_shows_no_types(command):
     options = [
         p for p in get_command(app).commands[command].params if p.param_type_name == "option"
     ]
     assert options
     assert [p.name for p in options if not any(o.startswith("--") for o in p.opts)] == []
-    shown = CliRunner().invoke(app, [command, "--help"]).output.partition("Options:")[2]
-    assert " <" not in shown
+    shown = CliRunner().invoke(app, [command, "--help"]).output
+    assert not set("<>{}") & set(
+        shown.replace("S<M<L", "").replace("<=x<=", "").replace("x>=", "")
+    )
+
+
+def test_help_of_benchmark_names_all_methods_and_mechanisms():
+    shown = " ".join(CliRunner().invoke(app, ["benchmark", "--help"]).output.split())
+    assert f"miwae, {', '.join(PEERS)};" in shown
+    assert [name for name in MECHANISMS if name not in shown] == []
 
 
 def test_version():

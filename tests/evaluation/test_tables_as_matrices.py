@@ -4,7 +4,7 @@ import pytest
 
 from miwae.columns import infer_schema
 from miwae.errors import DataError
-from miwae.evaluation._tables import as_matrix, summarise
+from miwae.evaluation._tables import as_matrix, standings, summarise
 from miwae.frames import columns
 
 
@@ -53,3 +53,45 @@ def test_where_there_are_no_numbers_the_categories_decide():
         for name, share in (("poor", 0.4), ("good", 0.9), ("fair", 0.6))
     ]
     assert [line.method for line in summarise(records)] == ["good", "fair", "poor"]
+
+
+def of_masks(**errors):
+    """Records of methods with these squared errors, one for each mask."""
+    return [
+        {"method": name, "mask": mask, "mse": error, "seconds": 1.0}
+        for name, own in errors.items()
+        for mask, error in enumerate(own)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("others", "better", "as_good"),
+    [
+        ({"mean": [1.0, 1.0], "knn": [0.7, 0.8]}, (), ()),
+        ({"mean": [0.51, 0.52], "knn": [0.7, 0.8]}, (), ("mean",)),
+        ({"mean": [0.3, 0.31], "knn": [0.49, 0.5]}, ("mean",), ("knn",)),
+        ({"mean": [0.2, 0.7]}, (), ("mean",)),  # which is better depends on the mask
+        ({"mean": [0.4, 0.41], "knn": [0.2, 0.2]}, ("knn", "mean"), ()),
+    ],
+)
+def test_methods_that_are_as_good_are_named(others, better, as_good):
+    (own,) = standings(of_masks(miwae=[0.5, 0.5], **others), "miwae")
+    assert (own.measure, own.error) == ("squared error", 0.5)
+    assert (own.better, own.as_good) == (better, as_good)
+
+
+def test_a_single_mask_and_categories_are_compared_too():
+    records = [
+        {"method": "miwae", "mask": 0, "mse": 0.5, "accuracy": 0.66},
+        {"method": "mean", "mask": 0, "mse": 1.0, "accuracy": 0.68},
+        {"method": "copula", "mask": 0, "error": "not installed"},
+    ]
+    number, category = standings(records, "miwae")
+    assert (number.better, number.as_good, number.best) == ((), (), 1.0)
+    assert category.measure == "wrong categories"
+    assert (category.better, category.as_good) == (("mean",), ())
+
+
+@pytest.mark.parametrize("records", [[], of_masks(mean=[0.5]), of_masks(miwae=[0.5])])
+def test_without_ours_or_others_nothing_is_compared(records):
+    assert standings(records, "miwae") == []

@@ -174,6 +174,21 @@ def test_draws_have_the_spread_that_a_narrow_proposal_lacks():
     assert 0.95 < np.median(ratio) < 1.05
 
 
+def test_rows_whose_proposal_changes_at_the_deadline_are_imputed(monkeypatch):
+    """Their earlier samples do not count any more: without new ones there would be none."""
+    change = _sampling._with_better_proposals
+
+    def changed_late(batch, report):
+        batch = change(batch, report)
+        return batch if batch.n_counted.all() else batch._replace(deadline=0.0)
+
+    monkeypatch.setattr(_sampling, "_with_better_proposals", changed_late)
+    settings = SamplingSettings(n_samples=4_800, tolerance=1e-6)
+    rushed = impute_single(NARROW, INCOMPLETE, key=KEY, settings=settings)
+    assert np.isfinite(rushed.x).all()
+    assert rushed.report.n_samples[~OBSERVED.all(axis=1)].min() > 0
+
+
 def test_rows_stop_when_their_error_is_small_enough():
     settings = SamplingSettings(n_samples=20_000, tolerance=0.03)
     adaptive = impute_single(WIDE, INCOMPLETE, key=KEY, settings=settings)

@@ -2,14 +2,16 @@
 
 import io
 import os
+import re
 import sys
 import warnings
 from importlib import metadata
 from pathlib import Path
 from traceback import walk_tb
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from miwae.cli._benchmark import benchmark
 from miwae.cli._commands import demo, fit, impute, inspect, report, score
@@ -57,8 +59,24 @@ COMMANDS = {
     benchmark: "miwae benchmark table.csv --methods miwae,mean,knn --masks 1",
     demo: "miwae demo -o penguins",
 }
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help shows arguments without braces and Python types: IN, not IN <str>."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        for own in self.params:
+            if own.param_type_name == "argument":
+                own.display_type_rich = lambda ctx: None  # pyright: ignore
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """As typer has it, but for the braces."""
+        return [re.sub("[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
+
+
 for command, example in COMMANDS.items():
-    app.command(epilog=f"Example: {example}")(command)
+    app.command(cls=PlainCommand, epilog=f"Example: {example}")(command)
 
 
 def main() -> None:

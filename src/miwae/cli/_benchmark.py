@@ -9,10 +9,9 @@ from typer import Argument, Option
 
 from miwae.cli import _comparison as comparisons
 from miwae.cli import _options as options
-from miwae.cli._options import DEFAULT, Format, with_groups
+from miwae.cli._options import DEFAULT, Format, Roles, with_groups
 from miwae.cli._report import console_on
-from miwae.cli._source import keep_programs, opened
-from miwae.columns import infer_schema
+from miwae.cli._source import inspected, keep_programs, opened
 from miwae.errors import SettingsError
 
 
@@ -20,11 +19,20 @@ from miwae.errors import SettingsError
 def benchmark(
     sources: Annotated[list[str], Argument(metavar="DATA", help="Tables, complete or not.")],
     methods: Annotated[
-        str, Option(metavar="A,B,...", help="Which methods; all that are known by default.")
+        str,
+        Option(
+            metavar="A,B,...",
+            help="Which of miwae, mean, knn, knn-vim, pca, missforest, iterative, boosted, "
+            "copula; by default all.",
+        ),
     ] = "",
     mechanism: Annotated[
         str,
-        Option(metavar="NAME", help="How cells are hidden: mcar, mar, mnar-self, mnar-upper, ..."),
+        Option(
+            metavar="NAME",
+            help="How cells are hidden: mcar, mcar-exact, mar, mnar-self, mnar-upper, mnar-lower "
+            "or mnar-both.",
+        ),
     ] = "mcar",
     rate: Annotated[
         float, Option(metavar="SHARE", help="Share of the observed cells to hide.")
@@ -42,6 +50,7 @@ def benchmark(
         str | None, Option(metavar="FILE", help="A picture as well: .png, .svg or .pdf.")
     ] = None,
     kind: options.Kinds = None,
+    ignore: options.Ignored = None,
     form: Format = DEFAULT,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
@@ -51,7 +60,7 @@ def benchmark(
 
     Observed cells are hidden and filled again.
     """
-    from miwae.evaluation import MECHANISMS, Experiment, as_matrix, summarise
+    from miwae.evaluation import MECHANISMS, Experiment, as_matrix, standings, summarise
 
     attempts, chosen = _protocol(new_rows, methods)
     if mechanism not in MECHANISMS:
@@ -60,9 +69,8 @@ def benchmark(
         comparisons.require_plots(plot)
     compared = []
     for source in sources:
-        file = opened(source, form, kind)
-        columns = file.document.read(file.marks).columns
-        matrix = as_matrix(infer_schema(columns, column_kinds=file.kinds), columns)
+        known = inspected(opened(source, form, kind, roles=Roles(ignore=ignore)))
+        matrix = as_matrix(known.schema, known.reading.columns)
         hidden = (mechanism, rate, seed, "observed")
         experiment = Experiment(source, matrix.x, matrix.categorical, *hidden)
         records = []
@@ -70,7 +78,8 @@ def benchmark(
             records.append(record)
             if not as_json and not quiet:
                 comparisons.report_record(record, masks)
-        compared.append(comparisons.Comparison(source, matrix.names, summarise(records), records))
+        results = summarise(records), records, standings(records, comparisons.OURS)
+        compared.append(comparisons.Comparison(source, matrix.names, *results))
     if as_json:
         data = [comparison.as_data() for comparison in compared]
         sys.stdout.write(json.dumps(data, indent=2) + "\n")

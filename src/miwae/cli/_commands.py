@@ -78,11 +78,8 @@ def impute(
     """
     require_time(max_time)
     _require_report(report)
-    part_of_model = "are part of a model: leave them out, or refit"
-    if model is not None and (kind or bounds or any(roles)):
-        raise SettingsError(f"--kind, --bounds and roles of columns {part_of_model}")
-    if model is not None and (n_models is not None or bootstrap or seed is not None):
-        raise SettingsError(f"--seed, --n-models and --bootstrap {part_of_model}")
+    training = n_models is not None or bootstrap or seed is not None
+    _require_only_model(model, kind or bounds or any(roles), training)
     require_uncertainty(more, output, n_imputations)
     reporter = Reporter(output, as_json, quiet)
     started, writing = time.monotonic(), 0.0
@@ -153,6 +150,7 @@ def report(
     model: options.ModelFile = None,
     kind: options.Kinds = None,
     bounds: options.Bounds = None,
+    roles: Roles = NO_ROLES,
     form: Format = DEFAULT,
     seed: options.OptionalSeed = None,
     max_time: options.MaxTime = None,
@@ -164,10 +162,9 @@ def report(
     """
     require_time(max_time)
     _require_report(output)
-    if model is not None and (kind or bounds or seed is not None):
-        raise SettingsError("--kind, --bounds and --seed are part of a model: leave them out")
+    _require_only_model(model, kind or bounds or any(roles), seed is not None)
     reporter = Reporter(output, quiet=quiet)
-    file = opened(source, form, kind, bounds)
+    file = opened(source, form, kind, bounds, roles)
     if model is None:
         known = inspected(file)
         reporter.show(known)
@@ -269,6 +266,15 @@ def demo(
     console.print(f"the table as it was   {source}")
     console.print(f"the completed table   {completed}")
     console.print(f"the model             {model}   (miwae impute OTHER.csv --model {model})")
+
+
+def _require_only_model(model: str | None, columns: Any, training: bool) -> None:  # noqa: FBT001
+    """Refuse options about columns, or about training, which a model has settled."""
+    part = "are part of a model: leave them out, or refit"
+    if model is not None and columns:
+        raise SettingsError(f"--kind, --bounds and roles of columns {part}")
+    if model is not None and training:
+        raise SettingsError(f"--seed, --n-models and --bootstrap {part}")
 
 
 def _require_report(path: str | None) -> None:

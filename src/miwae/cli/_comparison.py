@@ -11,7 +11,9 @@ from miwae.cli._report import view_of
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
-    from miwae.evaluation import Summary
+    from miwae.evaluation import Standing, Summary
+
+OURS = "miwae"
 
 
 class Comparison(NamedTuple):
@@ -19,6 +21,7 @@ class Comparison(NamedTuple):
     names: tuple[str, ...]  # of the columns that were compared
     summaries: "list[Summary]"  # the most accurate first
     records: list[dict[str, Any]]
+    standings: "list[Standing]"  # of our method; none where it was not compared
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -26,6 +29,7 @@ class Comparison(NamedTuple):
             "columns": list(self.names),
             "methods": [summary._asdict() for summary in self.summaries],
             "records": self.records,
+            "standings": [standing._asdict() for standing in self.standings],
         }
 
 
@@ -61,7 +65,22 @@ def print_comparisons(console: Console, compared: list[Comparison]) -> None:
         for line in lines:
             if line.error is not None:
                 console.print(f"{line.method} failed: {line.error}", soft_wrap=True)
-        console.print("Errors on hidden cells, in units of the deviations of their columns.\n")
+        console.print("Errors on hidden cells, in units of the deviations of their columns.")
+        for standing in comparison.standings:
+            console.print(_verdict(standing), soft_wrap=True)
+        console.print()
+
+
+def _verdict(own: "Standing") -> str:
+    """Whether another method does as well on this table, in a sentence."""
+    numbers = f"({own.best:.3g} against {own.error:.3g})"
+    parts = [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {how} {OURS}"
+        for names, how in ((own.better, "better than"), (own.as_good, "as good as"))
+        if names
+    ]
+    what = "; ".join(parts) or f"{OURS} is better than all others"
+    return f"{own.measure}: on this table {what} {numbers}."
 
 
 def _shown(line: "Summary", name: str, form: str) -> str:

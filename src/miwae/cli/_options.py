@@ -52,8 +52,15 @@ Kinds = Annotated[
         "month-first) how to read dates such as 01/02/2024.",
     ),
 ]
+Ignored = Annotated[
+    Texts,
+    Option("--ignore", metavar="COLUMN", help="Leave a column out, and as it is; repeatable."),
+]
 Bounds = Annotated[
-    Texts, Option("--bounds", metavar="COLUMN=LOW:HIGH", help="Limits of a column of numbers.")
+    Texts,
+    Option(
+        "--bounds", metavar="COLUMN=LOW:HIGH", help="Limits of a column of numbers; repeatable."
+    ),
 ]
 _SEED = Option(
     metavar="N", min=0, max=2**32 - 1, help="Random seed; the same seed gives the same result."
@@ -140,9 +147,7 @@ NOTHING_MORE = Uncertainty()
 class Roles(NamedTuple):
     """What columns are for; the commands that learn from a table have all of these options."""
 
-    ignore: Annotated[
-        Texts, Option(metavar="COLUMN", help="Leave a column out, and as it is; repeatable.")
-    ] = None
+    ignore: Ignored = None
     predictor: Annotated[
         Texts, Option(metavar="COLUMN", help="Use a column, but do not impute it; repeatable.")
     ] = None

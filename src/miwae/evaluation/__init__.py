@@ -11,12 +11,13 @@ from miwae.evaluation._protocol import (
     key_of,
     new_rows,
 )
-from miwae.evaluation._tables import Summary, as_matrix, summarise
+from miwae.evaluation._tables import Standing, Summary, as_matrix, standings, summarise
 
 __all__ = [
     "MECHANISMS",
     "Completed",
     "Experiment",
+    "Standing",
     "Summary",
     "ampute",
     "as_matrix",
@@ -26,5 +27,6 @@ __all__ = [
     "metrics",
     "new_rows",
     "peers",
+    "standings",
     "summarise",
 ]

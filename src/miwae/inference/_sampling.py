@@ -328,7 +328,8 @@ def _rounds(
     waiting = [_Batch(np.arange(n_rows), rows, None, nothing, 0, limits.deadline)]
     while waiting:
         batch = waiting.pop()
-        if batch.drawn is None or not batch.late:
+        # Rows have no samples that count before the first, and after a change of proposal.
+        if not batch.n_counted.all() or not batch.late:
             size = settings.rows_at_once(counts[batch.turn + 1], estimand.n_values)
             if len(batch.place) > size:
                 batch, rest = batch.cut(size)
