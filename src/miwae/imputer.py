@@ -426,6 +426,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _table(self) -> FittedTable:
         """What was learned, with as many latent samples as are asked for now."""
         table, n_samples = self._fitted.table, self.n_imputation_samples
+        if table.settings.n_imputation_samples == n_samples:
+            return table
         return replace(table, settings=replace(table.settings, n_imputation_samples=n_samples))
 
     @contextlib.contextmanager

@@ -7,6 +7,7 @@ from scipy import special, stats
 from miwae.kernels._student_t import (
     cosine_of_turns,
     log_gamma_ratio,
+    softplus,
     standard_student_t,
     student_t_log_prob,
 )
@@ -25,6 +26,13 @@ def test_the_derivative_of_the_log_gamma_ratio_is_a_difference_of_digammas():
     exact = 0.5 * (special.digamma((df + 1) / 2) - special.digamma(df / 2))
     slope = jax.vmap(jax.grad(log_gamma_ratio))(jnp.asarray(df, dtype=jnp.float32))
     np.testing.assert_allclose(slope, exact, rtol=2e-5)
+
+
+def test_softplus_and_its_slope_are_right_to_single_precision():
+    a = np.linspace(-90, 90, 500).astype(np.float32)
+    value, slope = jax.vmap(jax.value_and_grad(softplus))(jnp.asarray(a))
+    np.testing.assert_allclose(value, np.logaddexp(a, 0.0), rtol=2e-7, atol=2e-7)
+    np.testing.assert_allclose(slope, special.expit(a), rtol=1e-6, atol=1e-7)
 
 
 def test_the_cosine_of_turns_is_right_to_single_precision():
@@ -104,8 +112,8 @@ def test_the_gradient_in_the_degrees_of_freedom_is_that_of_the_expectation(df):
 def test_no_uniform_number_gives_a_gradient_that_is_not_finite(monkeypatch):
     # The ends of what `uniform` can return, and where the cosine is 0, 1 and -1.
     ends = jnp.array([0.0, 2.0**-23, 0.25, 0.5, 1 - 2.0**-23])
-    pair = jnp.stack([jnp.repeat(ends, 5), jnp.tile(ends, 5)])
-    monkeypatch.setattr("miwae.kernels._student_t.uniform", lambda *_: pair)
+    pair = [(own * 2.0**32).astype(jnp.uint32) for own in (jnp.repeat(ends, 5), jnp.tile(ends, 5))]
+    monkeypatch.setattr("miwae.kernels._student_t.pair_of_bits", lambda *_: pair)
     for df in (2.1, 10.0, 1e4):
         value, slope = jax.value_and_grad(
             lambda dfs: jnp.sum(standard_student_t(jax.random.key(0), dfs, (25,)))

@@ -5,7 +5,7 @@ import pytest
 from jax.extend.random import threefry_2x32
 from scipy import stats
 
-from miwae.kernels._threefry import bits, fold_in, normal, split_key, uniform
+from miwae.kernels._threefry import bits, fold_in, normal, pair_of_bits, split_key, uniform
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 5)).astype(np.float32)
@@ -24,6 +24,12 @@ def test_words_are_those_of_jax(shape):
     counters = jnp.concatenate([jnp.arange(n_pairs), jnp.zeros(n_pairs)]).astype(jnp.uint32)
     expected = threefry_2x32(jax.random.key_data(KEY), counters)[: np.prod(shape)]
     np.testing.assert_array_equal(bits(KEY, shape), expected.reshape(shape))
+
+
+@pytest.mark.parametrize("keys", [KEY, jax.random.split(KEY, 4)], ids=["one key", "four"])
+def test_a_pair_is_the_halves_of_its_words(keys):
+    shape = (3, 5, 4)
+    np.testing.assert_array_equal(jnp.stack(pair_of_bits(keys, shape)), bits(keys, (2, *shape)))
 
 
 @pytest.mark.parametrize("sampler", [bits, uniform, normal])

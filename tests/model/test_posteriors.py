@@ -122,6 +122,15 @@ def test_the_gradient_through_draws_is_the_gradient_of_the_expectation(name):
 
 
 @EVERY
+def test_draws_with_their_density_are_the_draws_and_the_density(name):
+    make, kappa = PROPOSALS[name]()
+    proposal, key = make(kappa), jax.random.key(4)
+    z, log_prob = proposal.sample_and_log_prob(key, 12)
+    np.testing.assert_allclose(z, proposal.sample(key, 12), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(log_prob, proposal.log_prob(z), rtol=1e-4, atol=1e-4)
+
+
+@EVERY
 def test_with_its_own_key_a_row_does_not_see_the_others(name):
     make, kappa = PROPOSALS[name]()
     keys = jax.random.split(KEY, N_ROWS)

@@ -27,7 +27,7 @@ def asked(models, **options):
         [model.autoencoder for model in models],
         scale=np.ones(4, dtype=np.float32),
         n_samples=SMALL.n_imputation_samples,
-        key=jax.random.key(3),
+        keys=[jax.random.key(3 + i) for i in range(len(models))],
         **options,
     )
 
@@ -80,7 +80,7 @@ def test_the_density_of_an_ensemble_is_that_of_its_mixture(models):
         _ensemble.log_likelihood(
             autoencoder, X, OBSERVED, key=key, n_samples=SMALL.n_imputation_samples
         ).log_prob
-        for autoencoder, key in both._members()
+        for autoencoder, key in zip(both.autoencoders, both.keys, strict=True)
     ]
     np.testing.assert_allclose(np.exp(log_prob), np.mean(np.exp(own), axis=0), rtol=1e-4)
 

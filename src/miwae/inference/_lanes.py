@@ -97,23 +97,29 @@ def draw_lanes(
     adapted = jnp.any(lanes.found.exists)
     n_groups = len(lanes.block) // size
     groups = jax.tree.map(lambda a: a.reshape(n_groups, size, *a.shape[1:]), lanes)
-    one = jax.tree.map(lambda a: a[0], groups)
-    shapes = jax.eval_shape(lambda own: _drawn(autoencoder, estimand, own, adapted), one)
+    groups = _turned(groups)  # in memory: loops over rows that lie far apart are not vectorised
+    own_of = lambda i: jax.tree.map(lambda a: a[i], groups)  # noqa: E731
+    draw = lambda i: _drawn(autoencoder, estimand, own_of(i), adapted)  # noqa: E731
+    shapes = jax.eval_shape(draw, 0)
+    nothing = jax.tree.map(lambda a: jnp.zeros((n_groups, *a.shape), a.dtype), shapes)
 
-    def one_group(_: None, group: tuple[Lanes, Bool[Array, ""]]) -> tuple[None, Samples]:
-        own, wanted = group
-        nothing = lambda: jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)  # noqa: E731
-        draw = lambda: _drawn(autoencoder, estimand, own, adapted)  # noqa: E731
-        return None, jax.lax.cond(wanted, draw, nothing)
+    def one_group(i: Count, drawn: Samples) -> Samples:
+        return jax.tree.map(lambda into, new: into.at[i].set(new), drawn, draw(i))
 
-    wanted = jnp.arange(n_groups) * size < n_lanes
-    return jax.lax.scan(one_group, None, (groups, wanted))[1]
+    return jax.lax.fori_loop(0, -(-n_lanes // size), one_group, nothing)
+
+
+def _turned(lanes: Lanes) -> Lanes:
+    """With lanes and cells, or lanes and samples, exchanged."""
+    names = ("x", "observed", "held_out", "counts")
+    return lanes._replace(**{name: jnp.swapaxes(getattr(lanes, name), -1, -2) for name in names})
 
 
 def _drawn(
     autoencoder: Autoencoder, estimand: Estimand, lanes: Lanes, adapted: Bool[Array, ""]
 ) -> Samples:
     """One block for each lane; samples that do not count have no weight."""
+    lanes = _turned(lanes)
     own = jax.random.wrap_key_data(lanes.key, impl="threefry2x32")
     key = fold_in(own, lanes.block)
     proposal = autoencoder.propose(lanes.x, lanes.observed)
@@ -134,16 +140,17 @@ def _sampled(
 
     The second half of a block is the mirror image of the first where the proposal is symmetric.
     """
-    if proposal.centre is None:
-        z = proposal.sample(key, BLOCK)
-    else:
-        # Without the barrier XLA computes each sample twice, for itself and for its image.
-        half = jax.lax.optimization_barrier(proposal.sample(key, BLOCK // 2))
-        z = jnp.concatenate([half, 2 * proposal.centre[None] - half])
     if proposal.stratified:
+        z = proposal.sample(key, BLOCK)
         return z, log_density(proposal, z)
+    if proposal.centre is None:
+        z, log_q = proposal.sample_and_log_prob(key, BLOCK)
+    else:
+        half, log_half = proposal.sample_and_log_prob(key, BLOCK // 2)
+        z = jnp.concatenate([half, 2 * proposal.centre[None] - half])
+        log_q = jnp.concatenate([log_half, log_half])
     mixed = lambda: _mixed(proposal, found, key, z)  # noqa: E731
-    return jax.lax.cond(adapted, mixed, lambda: (z, proposal.log_prob(z)))
+    return jax.lax.cond(adapted, mixed, lambda: (z, log_q))
 
 
 def _mixed(

@@ -5,10 +5,10 @@ samples of the rows that do not have enough. Rows whose weights are poor get a b
 before that (`_adaptation.py`), and forget the samples of the one before.
 """
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -179,9 +179,9 @@ def _blocks(
     """The blocks that take each row from `before` samples to `count`."""
     n_rows, blocks = len(rows.x), np.arange(-(-before // BLOCK), -(-count // BLOCK))
     row, block = np.tile(np.arange(n_rows), len(blocks)), np.repeat(blocks, n_rows)
-    program = partial(draw_lanes, autoencoder, estimand._replace(summary=None))
+    program = functools.partial(draw_lanes, autoencoder, estimand._replace(summary=None))
     _, size = lane_counts(autoencoder, estimand.n_values)
-    nothing = jax.device_put(_nothing_found(autoencoder, size))
+    nothing = jax.device_put(_nothing_found(autoencoder.generative.prior.n_latent, size))
     parts, places = [], []
     adapted = np.zeros(n_rows, dtype=bool) if rows.found is None else rows.found.exists
     plain = rows._replace(found=None), np.flatnonzero(~adapted[row])
@@ -201,8 +201,9 @@ def _lanes(rows: _Rows, nothing: Found, block: Int[np.ndarray, " T"], count: int
     return jax.device_put(Lanes(**own))
 
 
-def _nothing_found(autoencoder: Autoencoder, n_rows: int) -> Found:
-    return Found.nothing(n_rows, autoencoder.generative.prior.n_latent)
+@functools.lru_cache(maxsize=4)
+def _nothing_found(n_latent: int, n_rows: int) -> Found:
+    return Found.nothing(n_rows, n_latent)
 
 
 def _counting(key: KeyWords, block: Int[np.ndarray, " T"], count: int) -> Bool[np.ndarray, "T K"]:
@@ -243,7 +244,8 @@ def compile_sampling(autoencoder: Autoencoder, estimand: Estimand | None = None)
     _, size = lane_counts(autoencoder, estimand.n_values)
     rows = _nothing(autoencoder, size)
     zeros = np.zeros(size, dtype=np.int32)
-    lanes = _lanes(rows, _nothing_found(autoencoder, size), zeros, 0)
+    nothing = _nothing_found(autoencoder.generative.prior.n_latent, size)
+    lanes = _lanes(rows, nothing, zeros, 0)
     with compiling("sampling", autoencoder, estimand):
         draw_lanes(autoencoder, estimand, lanes, jnp.asarray(np.int32(0)))
 

@@ -1,7 +1,7 @@
 """What XLA's CPU backend does slowly, written out. Each file says when it may be deleted."""
 
 from miwae.kernels._linalg import cholesky_solve, solve_lower, solve_lower_transposed
-from miwae.kernels._student_t import standard_student_t, student_t_log_prob
+from miwae.kernels._student_t import softplus, standard_student_t, student_t_log_prob
 from miwae.kernels._threefry import bits, fold_in, normal, split_key, uniform
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "cholesky_solve",
     "fold_in",
     "normal",
+    "softplus",
     "solve_lower",
     "solve_lower_transposed",
     "split_key",

@@ -48,6 +48,11 @@ class AbstractProposal(eqx.Module):
     def log_prob(self, z: Latents) -> PerSample:
         """Log-density of each latent sample under its row's distribution."""
 
+    def sample_and_log_prob(self, key: Keys, n_samples: int) -> tuple[Latents, PerSample]:
+        """Draws and their log-densities; what draws came from often tells these sooner."""
+        z = self.sample(key, n_samples)
+        return z, self.log_prob(z)
+
     def log_stratum(self, n_samples: int) -> Float[Array, "K #B"]:
         """What is subtracted from `log_prob` of K draws before importance weights divide by it.
 
@@ -99,6 +104,12 @@ class StudentTProposal(AbstractProposal):
         loc, scale, df = (features_first(a)[:, None] for a in (self.loc, self.scale, self.df))
         t = (features_first(z) - loc) / scale
         return jnp.sum(student_t_log_prob(t, df) - jnp.log(scale), axis=0)
+
+    def sample_and_log_prob(self, key: Keys, n_samples: int) -> tuple[Latents, PerSample]:
+        loc, scale, df = (features_first(a)[:, None] for a in (self.loc, self.scale, self.df))
+        eps = standard_student_t(key, df, (loc.shape[0], n_samples, loc.shape[2]))
+        log_prob = jnp.sum(student_t_log_prob(eps, df) - jnp.log(scale), axis=0)
+        return features_last(loc + scale * eps), log_prob
 
 
 def _standard_normal(key: Keys, n_samples: int, like: PerLatent) -> Latents:
@@ -245,13 +256,26 @@ class LinearProposal(AbstractProposal):
         return self.mean + _transposed_product(self.inverse, self.delta[None])[0]
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
-        inner = StudentTProposal(self.delta, self.scale, self.df).sample(key, n_samples)
-        return self.mean[None] + _transposed_product(self.inverse, inner)
+        return self.mean[None] + _transposed_product(
+            self.inverse, self._inner.sample(key, n_samples)
+        )
 
     def log_prob(self, z: Latents) -> PerSample:
         inner = _transposed_product(self.cholesky, z - self.mean[None])
-        log_det = jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
-        return StudentTProposal(self.delta, self.scale, self.df).log_prob(inner) + log_det[None]
+        return self._inner.log_prob(inner) + self._log_det[None]
+
+    def sample_and_log_prob(self, key: Keys, n_samples: int) -> tuple[Latents, PerSample]:
+        inner, log_prob = self._inner.sample_and_log_prob(key, n_samples)
+        z = self.mean[None] + _transposed_product(self.inverse, inner)
+        return z, log_prob + self._log_det[None]
+
+    @property
+    def _inner(self) -> StudentTProposal:
+        return StudentTProposal(self.delta, self.scale, self.df)
+
+    @property
+    def _log_det(self) -> PerRow:
+        return jnp.sum(jnp.log(jnp.diagonal(self.cholesky, axis1=-2, axis2=-1)), axis=-1)
 
 
 def _transposed_product(matrices: Matrices, vectors: Latents) -> Latents:

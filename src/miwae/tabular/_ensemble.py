@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, final
 
-import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
@@ -65,7 +64,7 @@ class Ensemble:
     autoencoders: Sequence[Autoencoder]
     scale: Float[np.ndarray, " S"]  # the unit of Monte Carlo error for each statistic
     n_samples: int  # the most latent samples per row and member
-    key: Key[Array, ""]
+    keys: Sequence[Key[Array, ""]]  # of the members
     callback: RowCallback | None = None  # gets the number of finished rows and that of all rows
     # By `time.monotonic()`; after it rows get as few latent samples as possible.
     deadline: float | None = None
@@ -103,7 +102,7 @@ class Ensemble:
         reports = []
         n_asked = min(len(self.autoencoders), n_imputations)
         left = n_asked * len(x)
-        for i, (autoencoder, key) in enumerate(self._members()):
+        for i, (autoencoder, key) in enumerate(zip(self.autoencoders, self.keys, strict=True)):
             own = range(i, n_imputations, len(self.autoencoders))
             if not own:
                 continue
@@ -164,7 +163,7 @@ class Ensemble:
 
         Rows and members have equal shares of the time until the deadline.
         """
-        members = self._members()
+        members = list(zip(self.autoencoders, self.keys, strict=True))
         limit = share(self.deadline, rows.stop - rows.start, len(x) - rows.start)
         finished = [0] * len(members)
 
@@ -182,9 +181,6 @@ class Ensemble:
             return ask(autoencoder, x[rows], observed[rows], **own)
 
         return side_by_side([partial(one, i) for i in range(len(members))])
-
-    def _members(self) -> list[tuple[Autoencoder, Key[Array, ""]]]:
-        return [(a, jax.random.fold_in(self.key, i)) for i, a in enumerate(self.autoencoders)]
 
     def _reporting(self, before: int, turns: int, n_rows: int) -> RowCallback | None:
         """Reports the finished rows of a chunk, where all rows are gone through several times."""

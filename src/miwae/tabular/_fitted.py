@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae._deadlines import Deadline
 from miwae._progress import Progressor
@@ -321,13 +321,19 @@ class FittedTable:
     def _model(self) -> TableModel:
         return TableModel.of(self.schema)
 
+    @functools.cached_property
+    def _keys(self) -> list[Key[Array, ""]]:
+        """From which each model samples."""
+        key = jax.random.fold_in(seed_key(self.settings), IMPUTING)
+        return [jax.random.fold_in(key, i) for i in range(len(self.models))]
+
     def _ensemble(self, what: str, deadline: Deadline | None, progress: Progressor) -> Ensemble:
         require_own_process()
         return Ensemble(
             [model.autoencoder for model in self.models],
             scale=self._model.scale,
             n_samples=self.settings.n_imputation_samples,
-            key=jax.random.fold_in(seed_key(self.settings), IMPUTING),
+            keys=self._keys,
             callback=progress.rows(what),
             deadline=None if deadline is None else deadline.at,
         )

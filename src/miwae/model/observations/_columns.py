@@ -18,7 +18,7 @@ from numpyro import distributions as dist
 from miwae._arrays import padded_size
 from miwae._numerics import features_first, features_last, masked_sum, softplus_inverse
 from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
-from miwae.kernels import standard_student_t, student_t_log_prob, uniform
+from miwae.kernels import softplus, standard_student_t, student_t_log_prob, uniform
 from miwae.model.observations._base import AbstractObservation, Linearisation
 from miwae.model.observations._continuous import INITIAL_DF, Stretch, raw_scale, scaled, stretched
 from miwae.model.observations._discrete import LOG_RATE_LIMIT, RARE, logit_slope
@@ -124,8 +124,8 @@ class MixedColumns(AbstractObservation):
         loc, raw, tail, logits, log_rate, concentration = parts
         scale = scaled(raw, self.floor)
         rate = jnp.exp(jnp.clip(log_rate, -LOG_RATE_LIMIT, LOG_RATE_LIMIT))
-        spread = CONCENTRATION_FLOOR + jax.nn.softplus(concentration)
-        return [loc, scale, DF_FLOOR + jax.nn.softplus(tail), limited(logits), rate, spread]
+        spread = CONCENTRATION_FLOOR + softplus(concentration)
+        return [loc, scale, DF_FLOOR + softplus(tail), limited(logits), rate, spread]
 
     def parameters(self, eta: Eta) -> ColumnParameters:
         """The parameters of the distribution of each cell given z."""

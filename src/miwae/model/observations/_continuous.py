@@ -10,7 +10,7 @@ from numpyro import distributions as dist
 
 from miwae._numerics import LOG_2PI, features_last, softplus_inverse
 from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen
-from miwae.kernels import cholesky_solve, solve_lower_transposed
+from miwae.kernels import cholesky_solve, softplus, solve_lower_transposed
 from miwae.model._distributions import StudentTDistribution
 from miwae.model.observations._base import AbstractFactorized, AbstractNumbers, Linearisation
 from miwae.model.observations._shapes import EtaFirst, PerInput
@@ -28,7 +28,7 @@ def scaled(raw: Floats, floor: Floor) -> Floats:
     """Scales above their floor; where features have their own, they come first."""
     if isinstance(floor, Array):
         floor = jax.lax.stop_gradient(floor).reshape(-1, *(1,) * (raw.ndim - 1))
-    return floor + jax.nn.softplus(raw)
+    return floor + softplus(raw)
 
 
 def raw_scale(noise: PerInput, floor: Floor) -> PerInput:
