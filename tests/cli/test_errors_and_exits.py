@@ -171,6 +171,24 @@ def test_an_interrupt_exits_with_130_and_a_message(interrupted):
     assert interrupted.run.stderr.endswith("miwae: interrupted; no half-written file is left\n")
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_the_command_starts_is_no_traceback(tmp_path, number, code):
+    slow = "import os, time; os.write(1, b'now'); time.sleep(60)"
+    (tmp_path / "numpy.py").write_text(slow)  # what a command imports first of all
+    process = subprocess.Popen(
+        [sys.executable, "-m", "miwae", "inspect", "-"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ['PYTHONPATH']}"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(3) == b"now"
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in stderr.decode()
+
+
 # A process that is interrupted while it writes, in a callback of the garbage collection, whose
 # exceptions Python drops.
 IN_THE_MIDDLE = """
@@ -226,10 +244,9 @@ def test_running_out_of_memory_is_one_sentence(monkeypatch, capsys, error):
     def fail():
         raise error
 
-    monkeypatch.setattr(_app, "end_on_signals", lambda: None)
     monkeypatch.setattr(_app, "app", lambda **_: side_by_side([lambda _: fail()]))
     with pytest.raises(SystemExit) as stopped:
-        _app.main()
+        _app.run()
     assert stopped.value.code == 1
     said = capsys.readouterr().err
     assert said.startswith("miwae: out of memory while ")
@@ -241,14 +258,13 @@ def test_out_of_memory_says_what_was_being_done(monkeypatch, capsys, tmp_path):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(_app, "end_on_signals", lambda: None)
     monkeypatch.setattr("miwae.documents._files.check_names", fail, raising=False)
     monkeypatch.setattr("numpy.frombuffer", fail)
     monkeypatch.setattr(
         sys, "argv", ["miwae", "inspect", str(written(tmp_path / "a.csv", PEOPLE))]
     )
     with pytest.raises(SystemExit):
-        _app.main()
+        _app.run()
     assert "out of memory while reading or writing the table" in capsys.readouterr().err
 
 

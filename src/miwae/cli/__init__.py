@@ -1,3 +1,3 @@
 """The command line: `miwae impute`, `fit`, `score`, `inspect`, `report`, ..."""
 
-from miwae.cli._app import main
+from miwae.cli._main import main

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from miwae.cli._benchmark import benchmark
 from miwae.cli._commands import demo, fit, impute, inspect, report, score
-from miwae.cli._signals import end_by_closed_pipe, end_on_signals
+from miwae.cli._signals import end_by_closed_pipe
 from miwae.cli._visible import on_one_line
 from miwae.errors import DataWarning, MiwaeError, SettingsError
 
@@ -79,7 +79,7 @@ for command, example in COMMANDS.items():
     app.command(cls=PlainCommand, epilog=f"Example: {example}")(command)
 
 
-def main() -> None:
+def run() -> None:
     """Run a command; what goes wrong becomes one line on standard error and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal cannot show is no reason to fail.
@@ -87,9 +87,8 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     # What a warning says is also an event, and events are reported at the end.
     warnings.simplefilter("ignore", DataWarning)
-    end_on_signals()
     try:
-        _run()
+        _call()
     except SettingsError as error:
         name, space, rest = str(error).partition(" ")
         _fail(OPTIONS.get(name, name) + space + rest, code=2)
@@ -111,7 +110,7 @@ def main() -> None:
         _fail(_out_of_memory(error), code=1)
 
 
-def _run() -> None:
+def _call() -> None:
     try:
         app(prog_name="miwae")
     except SystemExit as stop:
