@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with pinned versions.
 # Python 3.11 or newer and make are all that is assumed.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test check docs docs-serve gallery package long benchmark table2 study mnist unseen experiments
+.PHONY: help setup browser demo test check docs docs-serve gallery package long fuzz soak benchmark table2 study mnist unseen experiments
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,6 +18,7 @@ help:
 	@echo "make package    wheel and sdist, each installed in an environment of its own and tried"
 	@echo "make long       the few tests that would make the others late"
 	@echo "make fuzz       campaigns that look for failures (an hour; goes on where it stopped)"
+	@echo "make soak       an hour of fits in one process: memory and results stay as they are"
 	@echo "make table2     the paper's Table 2, with other imputers (hours; goes on where it stopped)"
 	@echo "make study      what makes it accurate, one factor at a time (hours; the same)"
 	@echo "make mnist      the paper's experiments with digits, small (two hours; the same)"
@@ -81,6 +82,10 @@ fuzz: setup
 	$(BIN)/python -W ignore -m fuzz.frames --fits
 	$(BIN)/python -W ignore -m fuzz.numbers
 	$(BIN)/python -W ignore -m fuzz.signals
+
+# Shorter: make soak MINUTES=20
+soak: setup
+	$(BIN)/python -W ignore -m fuzz.soak --minutes $(or $(MINUTES),60)
 
 benchmark: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0

@@ -65,7 +65,7 @@ def _commands(folder: Path) -> dict[str, list[str]]:
 @functools.cache
 def _environment() -> dict[str, str]:
     """With a cache of compiled programs of its own, which the kills reach as well."""
-    return {**os.environ, "XDG_CACHE_HOME": tempfile.mkdtemp()}
+    return {**os.environ, "XDG_CACHE_HOME": tempfile.mkdtemp(), "PYTHONFAULTHANDLER": "1"}
 
 
 def _start(command: list[str]) -> subprocess.Popen[bytes]:
@@ -154,9 +154,10 @@ def _require_end(process: subprocess.Popen[bytes], what: str) -> None:
         time.sleep(0.01)
         waited += min(time.monotonic() - before, 0.1)
         if waited > AT_ONCE:
-            process.kill()
-            process.communicate()
-            raise Failure(f"{what} has not ended {AT_ONCE} s after a signal")
+            process.send_signal(signal.SIGABRT)  # says where its threads are
+            _, stderr = process.communicate()
+            frames = " ".join(line.strip() for line in stderr.decode().splitlines()[-12:])
+            raise Failure(f"{what} has not ended {AT_ONCE} s after a signal: {frames}")
 
 
 def _temporary(folder: Path) -> list[Path]:

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import subprocess
 import sys
@@ -75,13 +76,20 @@ def test_the_environment_decides_on_the_effort_where_it_says_something(monkeypat
     assert asked == [{}, {level: 1}, {level: 1, emitters: False}]
 
 
-@pytest.mark.parametrize(("allowed", "again"), [(1_000_000, 0), (10, 1)])
-def test_programs_are_forgotten_before_there_are_too_many(monkeypatch, tmp_path, allowed, again):
+# The mappings that a process had without programs are not theirs.
+@pytest.mark.parametrize(
+    ("allowed", "kept", "again"), [(1_000_000, 0, 0), (30, 0, 1), (30, 2, 0), (10, 3, 1)]
+)
+def test_programs_are_forgotten_before_there_are_too_many(
+    monkeypatch, tmp_path, allowed, kept, again
+):
     limit, mappings = tmp_path / "limit", tmp_path / "maps"
     limit.write_text(f"{allowed}\n")
     mappings.write_text("a mapping\n" * 6)
     monkeypatch.setattr(compilation, "MOST_MAPPINGS", limit)
     monkeypatch.setattr(compilation, "MAPPINGS", mappings)
+    monkeypatch.setattr(compilation, "_looked", -math.inf)
+    monkeypatch.setattr(compilation, "_kept", kept)
     traced = []
 
     @compiled

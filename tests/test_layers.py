@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_checked",
             "_compilation",
             "_deadlines",
+            "_interrupts",
             "_program_files",
             "_threads",
             "_words",

@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import functools
+import gc
 import hashlib
 import json
 import math
@@ -25,6 +26,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # The memory mappings of this process, and how many Linux allows.
 MAPPINGS, MOST_MAPPINGS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+
+# The share of them that programs may add before they are dropped, and seconds between looks.
+ADDED, LOOK_EVERY = 1 / 6, 1.0
+_kept, _looked = 0, -math.inf  # mappings when programs were last dropped; time of the last look
 
 # On CPUs, level 1 of LLVM's optimisation saves a third of the compilation time, and programs are
 # as fast: most of their time goes into matrix products, which are compiled already. Turning off
@@ -127,22 +132,32 @@ def _made(function: Callable[..., Any], options: tuple[tuple[str, Any], ...]) ->
 
 
 def make_room_for_programs() -> None:
-    """Drop all compiled programs if there are so many that compilation would soon fail.
+    """Drop all compiled programs if they hold much memory.
 
-    Each has about a hundred memory mappings, and Linux allows 65,530 per process: without this,
-    about two hundred fits of tables of different shapes end in an error of the compiler. Programs
-    that are needed again are compiled again, or read from the cache on disk.
+    A table of another shape adds about a thousand memory mappings and 100 MiB. Linux allows 65,530
+    mappings per process, beyond which compilation fails; a sixth of them are a GiB. Programs that
+    are needed again are compiled again, or read from the cache on disk.
     """
+    global _kept, _looked
+    if time.monotonic() - _looked < LOOK_EVERY:
+        return
+    _looked = time.monotonic()
     try:
-        with MAPPINGS.open("rb") as lines:
-            n_mappings = sum(1 for _ in lines)
+        n_mappings = _n_mappings()
         allowed = int(MOST_MAPPINGS.read_text())
     except OSError:  # not Linux: no such limit
         return
-    if n_mappings > allowed // 2:
+    if n_mappings - _kept > ADDED * allowed:
         eqx.clear_caches()
         jax.clear_caches()
         _ready.clear()
+        gc.collect()  # programs are parts of cycles
+        _kept = _n_mappings()
+
+
+def _n_mappings() -> int:
+    with MAPPINGS.open("rb") as lines:
+        return sum(1 for _ in lines)
 
 
 def cache_directory() -> Path:

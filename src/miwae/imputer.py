@@ -20,6 +20,7 @@ from miwae._arrays import checked_weights, require_at_least
 from miwae._callers import warn_caller
 from miwae._checked import checked
 from miwae._deadlines import Deadline
+from miwae._interrupts import keeping_interrupts
 from miwae._progress import progressor
 from miwae._threads import on_device
 from miwae.columns import Cells, Schema, infer_schema, is_missing, value_text
@@ -437,7 +438,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if limit is not None and not (isinstance(limit, int | float | np.number) and limit > 0):
             raise SettingsError(f"max_time must be positive or None, not {limit!r}")
         deadline = None if limit is None else Deadline(time.monotonic() + limit)
-        with on_device(self.device), progressor(self.verbose > 0) as progress:
+        keep = keeping_interrupts()
+        with keep, on_device(self.device), progressor(self.verbose > 0) as progress:
             yield {"deadline": deadline, "progress": progress}
 
     def _marks(self) -> tuple[Any, ...]:

@@ -17,8 +17,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from miwae._arrays import require_at_least
-from miwae._compilation import compiling
+from miwae._compilation import compiling, make_room_for_programs
 from miwae._deadlines import share
+from miwae._interrupts import keeping_interrupts, raise_interrupt
 from miwae._row_keys import numbers_of
 from miwae._shapes import KeyWords, Table, TableSeen
 from miwae.errors import DataError, SettingsError
@@ -257,6 +258,7 @@ def _nothing(autoencoder: Autoencoder, n_rows: int) -> _Rows:
     return _Rows(x, no, no, np.zeros((n_rows, 2), dtype=np.uint32))
 
 
+@keeping_interrupts()
 def sample_rows(
     autoencoder: Autoencoder,
     x: Table,
@@ -279,6 +281,7 @@ def sample_rows(
     if len(x) == 0:
         raise DataError("x has no rows")
     held_out = np.zeros(observed.shape, dtype=bool) if held_out is None else held_out
+    make_room_for_programs()
     rows = _Rows(np.asarray(x, np.float32), observed, held_out, keys)
     if deadline is not None:
         compile_sampling(autoencoder, estimand)
@@ -329,6 +332,7 @@ def _rounds(
     nothing = np.zeros(n_rows, dtype=np.int64)
     waiting = [_Batch(np.arange(n_rows), rows, None, nothing, 0, limits.deadline)]
     while waiting:
+        raise_interrupt()
         batch = waiting.pop()
         # Rows have no samples that count before the first, and after a change of proposal.
         if not batch.n_counted.all() or not batch.late:

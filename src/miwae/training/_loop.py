@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae._arrays import padded_size, require_trainable
 from miwae._compilation import compiling, make_room_for_programs, program_of, seconds_to_compile
+from miwae._interrupts import keeping_interrupts, raise_interrupt
 from miwae._threads import meanwhile
 from miwae._words import counted
 from miwae.errors import FileFormatError
@@ -69,6 +70,7 @@ class _Run(NamedTuple):
         return math.inf if self.settings.max_seconds is None else self.settings.max_seconds
 
     def report(self, phase: Phase, step: int, n_steps: int, last: TrainingRecord | None) -> None:
+        raise_interrupt()
         if self.callback is not None:
             self.callback(TrainingProgress(phase, step, n_steps, last))
 
@@ -85,6 +87,7 @@ class _Moment(NamedTuple):
         return self.history[-1] if self.history else None
 
 
+@keeping_interrupts()
 def fit(
     autoencoder: Autoencoder,
     x: object,
