@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import jax
+from jax._src import xla_bridge  # no public name says whether JAX has started
 from threadpoolctl import ThreadpoolController
 
 from miwae.errors import MiwaeError, SettingsError
@@ -18,8 +19,17 @@ WORKERS = 2
 T = TypeVar("T")
 
 
-# The process in which the first model computed.
-_home: int | None = None
+# Whether this process was forked from one in which JAX ran.
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = _forked or xla_bridge.backends_are_initialized()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def require_own_process() -> None:
@@ -30,9 +40,7 @@ def require_own_process() -> None:
     Raises:
         MiwaeError: says how else to start processes.
     """
-    global _home
-    _home = _home or os.getpid()
-    if os.getpid() != _home:
+    if _forked:
         raise MiwaeError(
             "this process was forked from one in which JAX had started, and would wait for ever: "
             "start processes by multiprocessing.get_context('spawn') or joblib's 'loky', or use "

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float
 from miwae._arrays import as_incomplete
 from miwae._numerics import by_blocks
 from miwae._shapes import Eta, Latents, OneKey, PerSample, Rows, Seen, Table, TableSeen
+from miwae._threads import require_own_process
 from miwae.errors import DataError
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._priors import AbstractPrior
@@ -67,7 +68,11 @@ class Autoencoder(eqx.Module):
 def check_data(
     autoencoder: Autoencoder, x: object, observed: object = None
 ) -> tuple[Table, TableSeen]:
-    """`as_incomplete`, and a `DataError` for values that the model cannot have produced."""
+    """`as_incomplete`, and a `DataError` for values that the model cannot have produced.
+
+    Here each computation with a model begins; in a fork it is refused.
+    """
+    require_own_process()
     observation = autoencoder.generative.observation
     values, seen = as_incomplete(x, observed, observation.n_features)
     impossible = seen & ~by_blocks(functools.partial(_supported, observation), values)
