@@ -1,7 +1,9 @@
 """What the experiments share: arguments, and cells that are attempted once."""
 
 import argparse
+import subprocess
 import time
+from functools import cache
 from pathlib import Path
 
 from miwae.errors import MiwaeError
@@ -23,6 +25,18 @@ def parser_of(description, *, masks):
     parser.add_argument("--masks", type=int, default=masks)
     parser.add_argument("--show", action="store_true", help="run nothing")
     return parser
+
+
+@cache
+def commit():
+    """The state of the code, with a mark where it was changed since; results may change."""
+
+    def git(*command):
+        return subprocess.run(["git", *command], capture_output=True, text=True, check=False)
+
+    changed = git("diff", "--quiet", "HEAD", "--", "src", "experiments/*.py").returncode
+    known = git("describe", "--always").stdout.strip()
+    return f"{known}-dirty" if known and changed else known or None
 
 
 def cell(protocol, data, method, mask, *, rate, standardise):

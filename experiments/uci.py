@@ -10,7 +10,6 @@ taken. Masks are run one after the other, over all tables and methods, so that a
 has something of everything; it goes on where it stopped.
 """
 
-import subprocess
 import time
 from collections import defaultdict
 from functools import partial
@@ -22,7 +21,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from common import parser_of, save
+from common import commit, parser_of, save
 from miwae import MIWAEImputer, enable_compilation_cache
 from miwae.evaluation import Experiment, in_sample, peers
 from miwae.inference._imputation import impute_single
@@ -106,7 +105,7 @@ METHODS = {
 
 def run(store, tables, methods, n_masks):
     """All cells that are not in the store, mask after mask."""
-    done, commit = store.done(), _commit()
+    done = store.done()
     for mask in range(n_masks):
         for table in tables:
             name, target = TABLES[table]
@@ -114,21 +113,10 @@ def run(store, tables, methods, n_masks):
             categorical = np.zeros(x.shape[1], dtype=bool)
             chosen = {method: METHODS[method] for method in methods}
             for record in in_sample(Experiment(table, x, categorical), chosen, [mask], done):
-                store.append(record | {"commit": commit, "shape": list(x.shape)})
+                store.append(record | {"commit": commit(), "shape": list(x.shape)})
                 result = record.get("error", f"mse {record.get('mse', np.nan):.4f}")
                 line = f"{record['method']:24} {result}  {record['seconds']:.1f} s"
                 print(f"{time.strftime('%H:%M')}  mask {mask}  {table:18} {line}", flush=True)
-
-
-def _commit():
-    """The state of the code, with a mark where it was changed since; results may change."""
-
-    def git(*command):
-        return subprocess.run(["git", *command], capture_output=True, text=True, check=False)
-
-    changed = git("diff", "--quiet", "HEAD", "--", "src", "experiments/*.py").returncode
-    known = git("describe", "--always").stdout.strip()
-    return f"{known}-dirty" if known and changed else known or None
 
 
 def by_cell(records):

@@ -56,8 +56,7 @@ CHOSEN = {
 
 def numbers(name):
     """The columns of a table that are numbers, or a choice of two."""
-    frame, _ = table(name)
-    frame = frame.iloc[:MOST_ROWS]
+    frame = table(name).iloc[:MOST_ROWS]
     columns = [
         frame[label] if pd.api.types.is_numeric_dtype(frame[label]) else _as_number(frame[label])
         for label in frame
