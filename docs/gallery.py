@@ -55,6 +55,10 @@ def latent_points(table: pd.DataFrame) -> np.ndarray:
     return np.asarray(fitted.propose(jnp.nan_to_num(jnp.asarray(x, jnp.float32)), observed).centre)
 
 
+# No bar over the page, and no room for one above the part that is shown.
+STILL = "nav { display: none } html { scroll-behavior: auto; scroll-padding-top: 0 }"
+
+
 def photograph(report: Report, browser: str) -> None:
     """The part of the report that shows columns, as docs/images/report.png."""
     from playwright.sync_api import sync_playwright
@@ -64,7 +68,7 @@ def photograph(report: Report, browser: str) -> None:
         own = driver.chromium.launch(executable_path=browser, args=["--headless", "--no-sandbox"])
         page = own.new_page(viewport={"width": 1120, "height": 900})
         page.goto(f"file://{directory}/report.html")
-        page.add_style_tag(content="nav { display: none } html { scroll-behavior: auto }")
+        page.add_style_tag(content=STILL)
         page.locator("button[data-sort=missing]").click()
         page.evaluate("document.querySelector('#columns').scrollIntoView()")
         page.screenshot(path=HERE / "images" / "report.png")

@@ -23,7 +23,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from common import commit, finished, parser_of, save
+from common import commit, parser_of, save
 from miwae import enable_compilation_cache
 from miwae.cli._benchmark import _protocol
 from miwae.columns import infer_schema
@@ -35,7 +35,7 @@ RESULTS = Path(__file__).parent / "results" / "unseen.jsonl"
 MOST_ROWS, RATE = 2_000, 0.3
 OURS = "miwae"
 # The slowest last: it takes minutes where a column has many categories.
-METHODS = ("mean", "iterative", "knn", "copula", "boosted", "missforest", OURS, "pca")
+METHODS = ("mean", "iterative", "knn", "copula", "boosted", OURS, "missforest", "pca")
 
 NAMES = (
     "psych/sat.act",
@@ -91,9 +91,15 @@ def run(store, n_masks):
 
 
 def errors(records):
-    """(table, mask) -> method -> squared error of numbers, share of wrong categories."""
+    """(table, mask) -> method -> squared error of numbers, share of wrong categories.
+
+    Those of a method that failed are infinite.
+    """
     found = defaultdict(dict)
     for record in records:
+        if "error" in record:
+            found[record["data"], record["mask"]][record["method"]] = (np.inf, np.inf)
+            continue
         wrong = 1 - record["accuracy"] if "accuracy" in record else np.nan
         found[record["data"], record["mask"]][record["method"]] = (record["mse"], wrong)
     return found
@@ -113,7 +119,7 @@ def log_ratios(found, measure, against=None):
     for (name, _), methods in found.items():
         others = [k for k in METHODS if k != OURS] if against is None else [against]
         ours, theirs = methods[OURS][measure], min(methods[k][measure] for k in others)
-        if ours > 0 and theirs > 0:  # not NaN, for a table without categories
+        if ours > 0 and 0 < theirs < np.inf:  # not NaN, for a table without categories
             logs[name].append(np.log(ours / theirs))
     return dict(logs)
 
@@ -146,6 +152,8 @@ def show(found):
 
 
 def _shown(error, wrong):
+    if np.isinf(error):
+        return "fails"
     return f"{error:.3f}" + ("" if np.isnan(wrong) else f", {1 - wrong:.1%}")
 
 
@@ -182,7 +190,7 @@ def main():
     store = Store(RESULTS)
     if not arguments.show:
         run(store, arguments.masks)
-    if found := complete(errors(finished(store))):
+    if found := complete(errors(store.records())):
         show(found)
         plot(found)
 

@@ -83,6 +83,13 @@ def test_prediction(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_scale(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: 50)
+    run("scale.md", tmp_path, monkeypatch, max_time=("60", "None"), size=("(2_000", "(400"))
+    assert capsys.readouterr().out == "True\n"
+
+
+@pytest.mark.slow
 def test_sequences(tmp_path, monkeypatch, capsys):
     names = run("sequences.md", tmp_path, monkeypatch, max_steps=("1_000", "300"))
     error = np.mean((names["filled"] - names["truth"])[names["missing"]] ** 2)
@@ -109,6 +116,7 @@ def test_links_lead_somewhere(guide):
     for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
         path, _, anchor = link.partition("#")
         if ":" not in link:
+            path = path or guide
             assert (DOCS / path).exists(), link
             page = (DOCS / path).read_text(encoding="utf-8") if path.endswith(".md") else ""
             assert not anchor or anchor in headings(page), link

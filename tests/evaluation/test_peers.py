@@ -280,3 +280,18 @@ def test_iterative_recovers_a_linear_relation():
     given = x.copy()
     given[::3, 2] = np.nan
     np.testing.assert_allclose(Iterative().fit_transform(given, numbers(x)), x, atol=1e-3)
+
+
+def test_where_the_copula_fails_a_line_says_so_and_standard_output_stays_clean(
+    monkeypatch, capsys
+):
+    def failing(self, X):
+        print("Invalid lower & upper bounds")
+        raise ValueError
+
+    monkeypatch.setattr(np, "round_", np.round, raising=False)
+    monkeypatch.setattr("gcimpute.gaussian_copula.GaussianCopula.fit_transform", failing)
+    x = np.array([[1.0, 2.0], [np.nan, 3.0], [2.0, 4.0]])
+    with pytest.raises(DataError, match="gcimpute finds no bounds"):
+        complete("copula", x, np.zeros(2, dtype=bool), 0)
+    assert capsys.readouterr().out == ""

@@ -38,7 +38,7 @@ MOST_SAMPLES = 1_000_000
 AVERAGING = 0.995
 
 # Rows, and rows per column, from which on a model does not overfit: then a fixed number of steps
-# whose size falls to zero is faster and as accurate (docs/accuracy.md), and bears a larger rate.
+# whose size falls to zero is faster and as accurate (diary.md), and bears a larger rate.
 LARGE_TABLE, LARGE_PER_COLUMN = 4_000, 100
 ANNEALED_STEPS, ANNEALED_RATE = 4_000, 4e-3
 EVALUATIONS = 20  # of such a run
@@ -85,7 +85,7 @@ class TableSettings:
 def training_settings(
     settings: TableSettings, observed: Bool[np.ndarray, "N D"]
 ) -> TrainingSettings:
-    """How to train on so many cells, where the user has not said it (docs/accuracy.md)."""
+    """How to train on so many cells, where the user has not said it (experiments/diary.md)."""
     n_cells = max(int(observed.sum()), 1)
     n_columns = int(observed.any(axis=0).sum())  # without those that pad the table
     least = max(LARGE_TABLE, LARGE_PER_COLUMN * n_columns)

@@ -1,11 +1,13 @@
 """A Gaussian copula, by the package gcimpute."""
 
+import contextlib
 import importlib.util
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 
-from miwae.errors import SettingsError
+from miwae.errors import DataError, SettingsError
 from miwae.evaluation._metrics import Flags, Table
 from miwae.evaluation.peers._base import AbstractPeer, centres, from_one_hot, one_hot
 
@@ -26,5 +28,10 @@ class Copula(AbstractPeer):
         from gcimpute.gaussian_copula import GaussianCopula
 
         model = GaussianCopula(verbose=0, random_state=self.seed)
-        completed = model.fit_transform(X=one_hot(x, categorical, first=False))
+        with contextlib.redirect_stdout(sys.stderr):  # where it prints, and JSON may be written
+            try:
+                completed = model.fit_transform(X=one_hot(x, categorical, first=False))
+            except ValueError as error:  # without a message
+                text = "gcimpute finds no bounds for a column of values close to each other"
+                raise DataError(text) from error
         return from_one_hot(np.asarray(completed), x, categorical, first=False)
