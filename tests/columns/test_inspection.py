@@ -255,3 +255,35 @@ def test_dates_in_a_frame_are_to_be_stored_as_dates():
     table = [column_of(["01/02/2024", "03/04/2024"])]
     (hint,) = inspect_columns(table, infer_schema(table), of_text=False).hints
     assert hint.text.endswith("looks like a date: store it as dates to have it modelled so.")
+
+
+def test_spellings_that_may_mean_the_same_are_pointed_at():
+    (text,) = hints(["Female", "female ", "Male", "male", "other"] * 8)
+    assert "'Female' and 'female '; 'Male' and 'male'" in text
+    assert hints(["Female", "Male", "other"] * 8) == ()
+
+
+def survey(n=60):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 80, n), "income": rng.normal(size=n)})
+    return frame.assign(answer=rng.choice(["yes", "no", None], size=n))
+
+
+def test_a_few_copies_of_rows_are_counted():
+    frame = survey()
+    assert inspection_of(frame).hints == ()
+    (hint,) = inspection_of(pd.concat([frame, frame[:4]])).hints
+    assert hint.text.startswith("4 rows are equal to an earlier row in all columns")
+    (hint,) = inspection_of(pd.concat([frame, frame[:1]])).hints
+    assert hint.text.startswith("1 row is equal")
+    # Answers without anything that tells people apart are equal all the time.
+    assert inspection_of(frame.assign(age=1, income=2.0)).hints == ()
+
+
+def test_a_mark_for_missing_that_another_column_has_as_a_number_is_said_so():
+    frame = survey().assign(stars=[99] * 3 + [1, 2, 3] * 19, share=[*range(59), 99])
+    (hint,) = inspection_of(frame).hints
+    assert hint.option == "--na 99"
+    assert "may be a number" not in hint.text
+    (hint,) = inspection_of(frame.assign(share=[*range(90, 120), *range(30)])).hints
+    assert "It may be a number in 'share', where --na takes it, too." in hint.text

@@ -63,6 +63,7 @@ def test_missing_cells_of_predictors_stay_with_an_event_that_is_no_warning():
         ("nr", np.arange(N)),
         ("nr", np.arange(1.0, N + 1)),
         ("Unnamed: 0", 3 * np.arange(N) + 7),
+        ("Unnamed: 0", np.arange(N)[::-1]),  # the index of a sorted or shuffled frame
         ("", np.arange(N)),
     ],
 )
@@ -110,6 +111,14 @@ def test_free_text_is_not_modelled_unless_asked_for():
     assert not known.kind.modelled
     assert known.reason == "free text: 6 different sentences in 29 cells"
     assert 2 in schema_of(frame, column_kinds={"Comments": "categorical"}).modelled
+
+
+def test_remarks_most_of_which_occur_once_are_not_modelled():
+    """Also where two of them are frequent: what somebody wrote down cannot be invented."""
+    remarks = [*["too long"] * 20, *["fine"] * 20, *[f"note {i}" for i in range(N - 40)]]
+    assert 2 not in schema_of(table(remark=remarks)).modelled
+    rare = [*["BOEING"] * 30, *["AIRBUS"] * 25, *[f"maker {i}" for i in range(N - 55)]]
+    assert 2 in schema_of(table(maker=rare)).modelled
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,11 @@ _FOR_PEOPLE = re.compile(
 # At most this many words among ten times as many numbers, each counted once, are strays.
 MOST_STRAY, MANY_NUMBERS = 3, 10
 
+MOST_SHOWN = 3  # pairs of spellings
+
+# Of rows that look like copies: in fewer columns, and where there are more, this is no wonder.
+FEWEST_COLUMNS, MANY_COPIES = 3, 0.2
+
 _CLOCK = r"(?:[T ]\d{1,2}:\d{2}.*)?"
 _DATE = re.compile(
     rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}})){_CLOCK}"
@@ -57,7 +62,7 @@ class Pattern:
 
 
 class Hint(NamedTuple):
-    column: str
+    column: str  # "" for the table
     text: str  # what it is, in a sentence or two
     # Of the command line that mends it, if the guess is right; "" if there is none.
     option: str = ""
@@ -108,9 +113,10 @@ def inspect_columns(
         n_distinct = len(np.unique(column.observed_values))
         shown = known.kind.label, known.reason, column.n_missing, n_distinct
         inspected.append(ColumnInspection(column.name, *shown))
-        hints += _suspicious(column)
-        hints += _sparse(column, known)
+        hints += _suspicious(column, columns)
+        hints += _sparse(column, known) + _variants(column, known)
         hints += _unread(column, known, of_text=of_text) + _compact(column, known)
+    hints += _copies(columns)
     return Inspection(
         len(missing),
         tuple(inspected),
@@ -124,7 +130,7 @@ def _names(columns: Sequence[Column], missing: Bool[np.ndarray, " C"]) -> tuple[
     return tuple(column.name for column in itertools.compress(columns, missing))
 
 
-def _suspicious(column: Column) -> Iterator[Hint]:
+def _suspicious(column: Column, columns: Sequence[Column]) -> Iterator[Hint]:
     """Numbers such as -999, frequent and far from all others."""
     x = column.observed_values
     # Where there are several (-99: refused, -999: unknown), they are far from the rest.
@@ -141,7 +147,57 @@ def _suspicious(column: Column) -> Iterator[Hint]:
                 f"column {column.name!r} has the value {value:g} in {count} cells, far from all "
                 f"others ({low:g} to {high:g}): does it mean that the value is missing?"
             )
+            also = [repr(c.name) for c in columns if _has_among_others(c, value)]
+            if also:
+                text += f" It may be a number in {', '.join(also)}, where --na takes it, too."
             yield Hint(column.name, text, f"--na {value:g}")
+
+
+def _has_among_others(column: Column, value: float) -> bool:
+    """Whether a column of numbers has a value, and both larger and smaller ones."""
+    x = column.observed_values
+    return bool(column.storage == "number" and (x == value).any() and x.min() < value < x.max())
+
+
+def _variants(column: Column, known: ColumnSchema) -> list[Hint]:
+    """Levels that differ in capitals or spaces only, which are different categories."""
+    spellings: dict[str, list[str]] = {}
+    if column.storage in ("text", "category") and known.kind.modelled:
+        for level in column.levels:
+            if isinstance(level, str):
+                spellings.setdefault(" ".join(level.split()).casefold(), []).append(level)
+    same = [" and ".join(map(repr, own)) for own in spellings.values() if len(own) > 1]
+    if not same:
+        return []
+    text = (
+        f"column {column.name!r} has categories that differ in capitals or spaces only: "
+        f"{'; '.join(same[:MOST_SHOWN])}. If they mean the same, write them alike."
+    )
+    return [Hint(column.name, text)]
+
+
+def _copies(columns: Sequence[Column]) -> list[Hint]:
+    """A few rows that are equal to earlier ones in all columns."""
+    if any(column.storage == "other" for column in columns):  # whose values are not known
+        return []
+    n_rows = len(columns[0].missing)
+    group, n_groups = np.zeros(n_rows, dtype=np.int64), 1  # of rows that are equal so far
+    for column in columns:
+        values = np.where(column.missing, np.nan, column.values)
+        distinct, code = np.unique(values, return_inverse=True)
+        groups, group = np.unique(group * len(distinct) + code, return_inverse=True)
+        n_groups = len(groups)
+        if n_groups == n_rows:
+            return []
+    n_copies = n_rows - n_groups
+    # Where many are, the columns say too little to tell rows apart.
+    if len(columns) < FEWEST_COLUMNS or not n_copies < MANY_COPIES * n_rows:
+        return []
+    text = (
+        f"{counted(n_copies, 'row is', 'rows are')} equal to an earlier row in all columns: if "
+        "they were entered twice, remove them."
+    )
+    return [Hint("", text)]
 
 
 def _sparse(column: Column, known: ColumnSchema) -> list[Hint]:

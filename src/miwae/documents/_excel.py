@@ -201,8 +201,8 @@ def open_excel(
     remark = _remark(both[0]) if sheet is None else ""
     top, left, header = _header(shown, remark)
     names = tuple(
-        f"column_{place}" if name is None else str(name).strip()
-        for place, name in enumerate(header, start=1)
+        f"Unnamed: {place}" if name is None else str(name).strip()
+        for place, name in enumerate(header)
     )
     check_names(names)
     below = {"min_row": top + 1, "min_col": left, "max_col": left + len(names) - 1}

@@ -44,7 +44,8 @@ def open_text(
     fields, terminator = split_records(inner, delimiter, above=above)
     buffer = np.frombuffer(inner, dtype=np.uint8)
     top = Spans(*(np.array([spans[k][0] for spans in fields]) for k in (0, 1)))
-    names = cell_texts(buffer, top).texts if header else [""] * len(fields)
+    places = [f"column_{place}" for place in range(1, len(fields) + 1)]
+    names = cell_texts(buffer, top).texts if header else places
     dialect = Dialect(
         delimiter=delimiter, encoding=encoding, bom=bom, line_terminator=terminator, header=header
     )
@@ -64,11 +65,11 @@ def open_text(
 
 
 def _named(header: Sequence[str]) -> tuple[str, ...]:
-    """Names for all columns: those without one are named by position."""
+    """Names for all columns: those without one get the name that pandas gives them."""
     check_names([name for name in header if name])
     used, names = set(header), []
-    for place, name in enumerate(header, start=1):
-        new = name or f"column_{place}"
+    for place, name in enumerate(header):
+        new = name or f"Unnamed: {place}"
         while not name and new in used:
             new += "_"
         used.add(new)

@@ -3,38 +3,91 @@
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Array, Float, Key
 
+from miwae._row_keys import row_keys
 from miwae.columns import Column
 from miwae.columns.kinds import Number, Points
 from miwae.events import Event
+from miwae.model import Autoencoder
 from miwae.tabular._encoding import EncodedTable
+from miwae.tabular._held_out import predicted
+from miwae.tabular._observation import TableModel
+from miwae.training import Evaluation, Unseen
 
 # Standard deviations of what was learned, on the scale of the model, between the median of new
-# cells and the centre.
-FAR = 5.0
+# cells and the centre: below, there is nothing to look at.
+SUSPICIOUS = 2.0
+
+# The probability of a value as far out, given the other cells of its row, that is drift if half of
+# the cells have it or less, and in how many rows it is looked for.
+RARE, MOST_ROWS = 1e-4, 64
 
 
-def drift(table: EncodedTable, columns: Sequence[Column]) -> tuple[Event, ...]:
+def drift(
+    table: EncodedTable,
+    columns: Sequence[Column],
+    model: TableModel,
+    autoencoder: Autoencoder,
+    key: Key[Array, ""],
+) -> tuple[Event, ...]:
     """Events about columns of numbers whose new cells lie far outside of what was learned."""
-    events = []
+    middles = _suspicious(table)
+    if not middles:
+        return ()
+    events, chances = [], _chances(table, list(middles), model, autoencoder, key)
+    for (j, middle), own in zip(middles.items(), chances.T, strict=True):
+        if not np.nanmedian(own) < RARE:
+            continue
+        position, seen = table.schema.modelled[j], table.observed[:, j]
+        known = table.schema.columns[position]
+        new = float(np.median(columns[position].values[seen]))
+        centre = float(known.kind.scale.inverse(np.zeros(1))[0])  # pyright: ignore
+        text = (
+            f"column {known.name!r}: the new values are around {new:.4g}, {abs(middle):.1f} "
+            f"standard deviations from those that were learned, which are around {centre:.4g}"
+            f"{_times(new, centre)}, and the rest of their rows does not explain it: are they in "
+            "the same unit?"
+        )
+        events.append(Event("drift", known.name, int(seen.sum()), text))
+    return tuple(events)
+
+
+def _suspicious(table: EncodedTable) -> dict[int, float]:
+    """Where the medians of modelled columns of numbers are, if they are far out."""
+    middles = {}
     for j, position in enumerate(table.schema.modelled):
         kind, seen = table.schema.columns[position].kind, table.observed[:, j]
         # Whoever gives bounds knows what is possible.
         bounded = isinstance(kind, Number) and kind.bounds != (None, None)
-        if not isinstance(kind, Number | Points) or bounded or not seen.any():
-            continue
-        middle = float(np.median(table.x[seen, j]))
-        if abs(middle) <= FAR:
-            continue
-        name, new = table.schema.names[position], float(np.median(columns[position].values[seen]))
-        known = float(kind.scale.inverse(np.zeros(1))[0])
-        text = (
-            f"column {name!r}: the new values are around {new:.4g}, {abs(middle):.0f} standard "
-            f"deviations from those that were learned, which are around {known:.4g}"
-            f"{_times(new, known)}: are they in the same unit?"
-        )
-        events.append(Event("drift", name, int(seen.sum()), text))
-    return tuple(events)
+        if isinstance(kind, Number | Points) and not bounded and seen.any():
+            middle = float(np.median(table.x[seen, j]))
+            if abs(middle) > SUSPICIOUS:
+                middles[j] = middle
+    return middles
+
+
+def _chances(
+    table: EncodedTable,
+    suspicious: list[int],
+    model: TableModel,
+    autoencoder: Autoencoder,
+    key: Key[Array, ""],
+) -> Float[np.ndarray, "N S"]:
+    """The predicted probability of values as far out as those of some rows; NaN without a value.
+
+    Predicted from the other columns, without all of the suspicious ones.
+    """
+    rows = np.flatnonzero(table.observed[:, suspicious].any(axis=1))
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
+    x, used = model.padded(table.x[rows], table.used[rows])
+    asked = np.zeros(used.shape, dtype=bool)
+    places = model.place[suspicious]
+    asked[:, places] = table.observed[rows][:, suspicious]
+    keys = row_keys(key, x, used)
+    found = predicted(Unseen(Evaluation(x, used & ~asked, asked, keys), autoencoder))
+    below, upto = found.below[:, places], found.upto[:, places]
+    return 2 * np.minimum(upto, 1 - below)
 
 
 def _times(new: float, known: float) -> str:

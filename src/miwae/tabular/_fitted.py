@@ -203,7 +203,10 @@ class FittedTable:
     def encoded(self, columns: Sequence[Column], *, zeros_if_empty: bool = False) -> EncodedTable:
         """New rows, read as what was learned."""
         table = EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
-        return replace(table, events=(*table.events, *drift(table, columns)))
+        if not self.models:
+            return table
+        far = drift(table, columns, self._model, self.models[0].autoencoder, self._keys[0])
+        return replace(table, events=(*table.events, *far))
 
     def means(
         self,

@@ -2,6 +2,7 @@
 
 from miwae.training._checkpoint import DAMAGE, load_header, load_tree, require_finite, save_tree
 from miwae.training._history import TrainingProgress, TrainingRecord, TrainingResult, Unseen
+from miwae.training._holdout import Evaluation
 from miwae.training._loop import compilation_time, fit, refit_amortizer
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState, initial_state
@@ -9,6 +10,7 @@ from miwae.training._stream import fit_stream
 
 __all__ = [
     "DAMAGE",
+    "Evaluation",
     "TrainingProgress",
     "TrainingRecord",
     "TrainingResult",

@@ -15,6 +15,9 @@ from miwae.columns.kinds._base import AbstractKind, Encoding, Limits, Recognised
 # More distinct texts than this, if they are mostly unique, are names, not categories.
 FEW_LEVELS = 8
 
+# The share of cells with a text of their own that makes a column of names or remarks, if most
+# texts occur once.
+OFTEN_ONCE = 0.1
 
 # Sentences that occur so often on average are answers to choose from, not free text.
 OFTEN = 20
@@ -36,9 +39,9 @@ def is_row_number(column: Column, summary: Summary) -> bool:
         return False
     if n_rows < FEWEST_ROW_NUMBERS or not summary.is_whole:
         return False
+    if _UNNAMED.fullmatch(column.name):  # of a table whose rows were chosen or shuffled, too
+        return len(np.unique(column.values)) == n_rows
     steps = np.diff(column.values)
-    if _UNNAMED.fullmatch(column.name):
-        return bool(np.all(steps > 0))
     return column.values[0] in (0.0, 1.0) and bool(np.all(steps == 1))
 
 
@@ -138,7 +141,9 @@ class Skipped(AbstractUnmodelled):
         if column.storage == "text" and n < OFTEN * n_distinct and _are_sentences(summary.values):
             reason = f"free text: {n_distinct} different sentences in {n} cells"
             return Recognised(cls(), reason)
-        unique = n_distinct > FEW_LEVELS and n_distinct > n / 2
+        n_once = summary.counts.count(1)
+        mostly_once = n_once > n_distinct / 2 and n_once > OFTEN_ONCE * n
+        unique = n_distinct > FEW_LEVELS and (n_distinct > n / 2 or mostly_once)
         if column.storage == "text" and unique:
             return Recognised(cls(), f"text with {n_distinct} distinct values in {n} cells")
         return None
