@@ -31,7 +31,7 @@ RULES = {
         "identifier",
         "whole numbers too large to be told apart",
     ),
-    "one_observed": ([None, 7.5], None, "constant", "all 1 observed cells are equal"),
+    "one_observed": ([None, 7.5], None, "constant", "only one cell is observed"),
     "flags": ([True, False, True], None, "binary", "true or false"),
     "flags_nullable": ([True, None, False], "boolean", "binary", "true or false"),
     "yes_no": (["yes", "no", None], None, "binary", "text with two values"),

@@ -32,7 +32,7 @@ from miwae.columns.kinds import (
 )
 from miwae.columns.kinds._base import AbstractKind, Bounds, Encoding, Limits, Recognised
 from miwae.columns.kinds._number import outside
-from miwae.columns.kinds._unmodelled import is_row_number
+from miwae.columns.kinds._unmodelled import all_equal, is_row_number
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
@@ -274,8 +274,7 @@ def _specified(asked: str, column: Column, summary: Summary, bounds: Limits) -> 
     given = kind.specified(label, column, summary, bounds)
     if given.modelled and summary.n_distinct == 1:
         only = Constant.specified(label, column, summary, None)
-        what = f"all {summary.n_observed} observed cells are equal"
-        return Recognised(only, f"specified as {label}, but {what}")
+        return Recognised(only, f"specified as {label}, but {all_equal(summary.n_observed)}")
     return Recognised(given, "specified by the user")
 
 

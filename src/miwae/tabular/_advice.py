@@ -34,9 +34,8 @@ def _of_sparse_columns(table: EncodedTable) -> list[Event]:
 def _of_rows(table: EncodedTable) -> list[Event]:
     n_rows, events = int(table.trainable.sum()), []
     if 0 < n_rows < FEW_ROWS:
-        text = (
-            f"there are only {n_rows} rows to learn from: see quality_, and compare with the mean"
-        )
+        there = "there is only 1 row" if n_rows == 1 else f"there are only {n_rows} rows"
+        text = f"{there} to learn from: see quality_, and compare with the mean"
         events.append(Event("few values", None, n_rows, text))
     whole = table.x[table.observed.all(axis=1)]
     if n_rows < FEW_ROWS or not whole.size:

@@ -411,7 +411,8 @@ def _of_weights(report: RowReport) -> tuple[Event, ...]:
     if not n_bad:
         return ()
     text = (
-        f"{n_bad} of {len(report.smoothed)} incomplete rows have unreliable importance weights "
+        f"{n_bad} of {counted(len(report.smoothed), 'incomplete row')} "
+        f"{'has' if n_bad == 1 else 'have'} unreliable importance weights "
         "(Pareto k above 0.7 with all the latent samples they may have): their imputations may be "
         "off by more than their intervals say; see diagnostics, and raise n_imputation_samples"
     )

@@ -32,6 +32,13 @@ _UNNAMED = re.compile(r"|index|level_0|rownames|Unnamed: 0(\.\d+)*")
 FEWEST_ROW_NUMBERS = 10
 
 
+def all_equal(n_observed: int) -> str:
+    """Why a column is constant, in words."""
+    if n_observed == 1:
+        return "only one cell is observed"
+    return f"all {n_observed} observed cells are equal"
+
+
 def is_row_number(column: Column, summary: Summary) -> bool:
     """Whether a column counts the rows: from 0 or 1 in steps of 1, or as an index of a file."""
     n_rows = len(column.missing)
@@ -81,7 +88,7 @@ class Constant(AbstractUnmodelled):
     def recognised(cls, column: Column, summary: Summary, bounds: Limits) -> Recognised | None:
         if summary.n_distinct != 1:
             return None
-        reason = f"all {summary.n_observed} observed cells are equal"
+        reason = all_equal(summary.n_observed)
         return Recognised(cls(value=next(iter(summary.values or ()))), reason)
 
     @classmethod
