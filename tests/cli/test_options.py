@@ -39,6 +39,8 @@ def test_help_names_commands_and_options(command):
             "--only-na",
             "--max-time",
             "--report",
+            "--engine",
+            "--scheduler",
         ),
         "report": ("--output", "--model", "--kind", "--ignore", "--not-applicable"),
         "fit": ("--output", "--seed", "--n-models"),

@@ -16,10 +16,13 @@ from miwae._atomic import require_directory
 from miwae._deadlines import Deadline
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
+from miwae.cli._cluster import impute_on
 from miwae.cli._options import (
     DEFAULT,
     NO_ROLES,
     NOTHING_MORE,
+    ONE_PROCESS,
+    Cluster,
     Format,
     Roles,
     Uncertainty,
@@ -69,6 +72,7 @@ def impute(
     seed: options.OptionalSeed = None,
     max_time: options.MaxTime = None,
     report: options.ReportFile = None,
+    cluster: Cluster = ONE_PROCESS,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -77,6 +81,11 @@ def impute(
     Observed cells keep their exact characters.
     """
     require_time(max_time)
+    if any(cluster):
+        others = (n_imputations, kind, bounds, *roles, *form, *more, n_models, bootstrap, seed)
+        refused = any((*others, max_time, report))
+        impute_on(cluster, source, model, Reporter(output, as_json, quiet), refused=refused)
+        return
     _require_report(report)
     training = n_models is not None or bootstrap or seed is not None
     _require_only_model(model, kind or bounds or any(roles), training)

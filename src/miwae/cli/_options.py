@@ -165,8 +165,38 @@ class Roles(NamedTuple):
 
 NO_ROLES = Roles()
 
+
+class Cluster(NamedTuple):
+    """Where a data set of many files is completed."""
+
+    engine: Annotated[
+        str | None,
+        Option(
+            metavar="dask",
+            help="Complete a directory of Parquet files, or one, on a cluster, with --model; OUT "
+            "is a directory. Interrupted runs are resumed.",
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        Option(
+            metavar="ADDRESS",
+            help="Of the cluster, such as tcp://host:8786; by default one "
+            "is started on this machine.",
+        ),
+    ] = None
+    key: Annotated[
+        Texts,
+        Option(
+            metavar="COLUMN", help="Carry along a column that the model does not know; repeatable."
+        ),
+    ] = None
+
+
+ONE_PROCESS = Cluster()
+
 # Options that several commands share, or that belong together, by the parameter that gets them.
-GROUPS = {"form": Format, "more": Uncertainty, "roles": Roles}
+GROUPS = {"form": Format, "more": Uncertainty, "roles": Roles, "cluster": Cluster}
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

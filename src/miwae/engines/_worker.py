@@ -52,6 +52,15 @@ class Worker:
         content = model if isinstance(model, bytes) else Path(model).read_bytes()
         return cls(*_loaded(content), tuple(keys))
 
+    @classmethod
+    def of(cls, model: Any, keys: Iterable[str] = ()) -> "Worker":
+        """The worker of a model file, or of whatever can be saved as one: an imputer, a table."""
+        if isinstance(model, str | Path):
+            return cls.load(model, keys)
+        with tempfile.TemporaryDirectory() as directory:
+            model.save(Path(directory) / "model")
+            return cls.load(Path(directory) / "model", keys)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Worker.load, (self.content, self.keys)
 
