@@ -167,12 +167,13 @@ def measure_compilation():
     seconds = {}
     for name, autoencoder in models.items():
         state = initial_state(autoencoder, settings, jax.random.key(1), len(x))
-        data = (jnp.asarray(x), jnp.asarray(observed))
+        data = (jnp.asarray(x), jnp.asarray(observed), jnp.ones(len(x)))
+        numbers = (jnp.asarray(len(x)), jnp.asarray(1))
         repeats = []
         for _ in range(3):
             jax.clear_caches()
             start = time.perf_counter()
-            lowered = program_of(advance).lower(state, *data, settings, jnp.asarray(1))
+            lowered = program_of(advance).lower(state, *data, *numbers, settings)
             traced = time.perf_counter()
             lowered.compile()
             repeats.append((traced - start, time.perf_counter() - traced))

@@ -1,7 +1,7 @@
 """What completing a table costs: time and memory, from the start of a process.
 
     python benchmarks/tables.py              everything, written to benchmarks/results/tables.json
-    python benchmarks/tables.py small scale  some parts: start, small, scale, peers, million
+    python benchmarks/tables.py small scale  some parts: start, small, scale, million
 
 Each number is measured in a process of its own, without a cache of compiled programs, so that
 compilation is part of it. Results are written after each part; parts that are not asked for keep
@@ -134,57 +134,7 @@ def child_million(_):
     }
 
 
-# The methods that each table is completed by; forests would take hours for the largest.
-PEERS = {
-    "iris": ("miwae", "iterative", "boosted", "missforest"),
-    "white wine": ("miwae", "iterative", "boosted", "missforest"),
-    "50000": ("miwae", "iterative", "boosted"),
-}
-
-
-def child_peers(argument):
-    """What a user waits for, start to end, with 30 % of the cells removed."""
-    table, method = argument.split("/")
-    if table.isdigit():
-        x = synthetic(int(table), missing=0.0)
-        x = (x - x.mean(0)) / x.std(0)
-    else:
-        x = measured(table)[0]
-    holes = np.random.default_rng(3).random(x.shape) < 0.3
-    incomplete = np.where(holes, np.nan, x)
-    before, worked = time.perf_counter(), time.process_time()
-    if method == "miwae":
-        from miwae import MIWAEImputer
-
-        imputer = MIWAEImputer(random_state=0).fit(incomplete)
-        fitted = time.perf_counter()
-        completed = imputer.transform(incomplete)
-        seconds = {"fit": fitted - before, "transform": time.perf_counter() - fitted}
-    else:
-        from miwae.evaluation.peers import complete
-
-        completed = complete(method, incomplete, np.zeros(x.shape[1], dtype=bool), 0)
-        seconds = {"fit": time.perf_counter() - before, "transform": 0.0}
-    return {
-        **{name: round(value, 1) for name, value in seconds.items()},
-        "cpu": round(time.process_time() - worked, 1),
-        "mse_of_removed_cells": round(float(np.mean((completed - x)[holes] ** 2)), 4),
-    }
-
-
-def peers():
-    return {
-        table: {method: in_new_process("peers", f"{table}/{method}") for method in methods}
-        for table, methods in PEERS.items()
-    }
-
-
-CHILDREN = {
-    "small": child_small,
-    "scale": child_scale,
-    "peers": child_peers,
-    "million": child_million,
-}
+CHILDREN = {"small": child_small, "scale": child_scale, "million": child_million}
 
 
 def in_new_process(child, argument=""):
@@ -226,7 +176,6 @@ PARTS = {
     "start": start,
     "small": lambda: {name: in_new_process("small", name) for name in GOALS},
     "scale": lambda: in_new_process("scale"),
-    "peers": peers,
     "million": lambda: in_new_process("million"),
 }
 
