@@ -50,7 +50,7 @@ def run(
     parser = argparse.ArgumentParser(description=note)
     parser.add_argument("--cases", type=int, default=n_cases, help="in all, earlier runs included")
     parser.add_argument("--seed", type=int, help="only this case, with its traceback")
-    parser.add_argument("--again", action="store_true", help="only the cases that failed")
+    parser.add_argument("--again", action="store_true", help="the cases that failed")
     options = parser.parse_args()
     prepare()
     if options.seed is not None:
@@ -59,9 +59,8 @@ def run(
     path = RESULTS / f"{name}.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     if options.again:
-        seeds = sorted({failure["seed"] for line in lines for failure in line["failures"]})
-        for seed in seeds:
-            print(seed, *outcome_of(case, seed))
+        lines = [_again(case, line) for line in lines]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return
     first = max((line["first"] + line["cases"] for line in lines), default=0)
     for start in range(first, options.cases, BATCH):
@@ -69,6 +68,21 @@ def run(
         with path.open("a") as file:
             file.write(json.dumps(line) + "\n")
         print(name, start + line["cases"], line["outcomes"], *line["failures"], flush=True)
+
+
+def _again(case: Case, line: dict[str, Any]) -> dict[str, Any]:
+    """A line with its failed cases run again; their seeds and first errors stay in it."""
+    if not line["failures"]:
+        return line
+    words, failures = Counter(line["outcomes"]), []
+    del words["failed"]
+    for old in line["failures"]:
+        word, failure = outcome_of(case, old["seed"])
+        print(old["seed"], word, failure or "")
+        words[word] += 1
+        failures += [] if failure is None else [failure]
+    again = [*line.get("again", []), *line["failures"]]
+    return {**line, "outcomes": dict(sorted(words.items())), "failures": failures, "again": again}
 
 
 def _batch(case: Case, first: int, count: int) -> dict[str, Any]:
