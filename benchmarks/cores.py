@@ -2,6 +2,9 @@
 
     python benchmarks/cores.py              written to benchmarks/results/cores.json
 
+A run takes at most three and a half minutes, and adds rounds to those that the file has: the
+table with the fewest rounds comes next.
+
 Fit and transform in new processes, compilation included. Each run replaces one mechanism, before
 anything else is imported, by the plain way to do the same: `side_by_side` (two models at a time)
 by one model after the other, `meanwhile` (compile beside other work) by compiling first,
@@ -17,8 +20,6 @@ cutting a batch into two shards, so that XLA uses two cores within a step (1.04 
 
 import contextlib
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
@@ -29,8 +30,9 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results" / "cores.json"
 
 # name: (rows, columns). Small tables are those for which compilation matters most.
-TABLES = {"150 x 4": (150, 4)}
-TABLE_ROUNDS = 5
+TABLES = {"150 x 4": (150, 4), "1000 x 10": (1000, 10)}
+
+BUDGET = 210  # seconds of a run; a round that would take longer is not begun
 
 
 def table(n_rows, n_columns):
@@ -94,51 +96,41 @@ def child_table(argument):
     return time.perf_counter() - start
 
 
-def tables():
-    """Fit and transform, with everything and without one mechanism at a time."""
-    out = {}
-    for name in TABLES:
-        times = {mechanism: [] for mechanism in ("nothing", *WITHOUT)}
-        for _ in range(TABLE_ROUNDS):
-            for mechanism, values in times.items():
-                values.append(in_new_process("table", f"{mechanism}:{name}"))
-        seconds = {mechanism: float(np.median(values)) for mechanism, values in times.items()}
-        out[name] = {
-            "seconds without": {key: round(value, 2) for key, value in seconds.items()},
-            **{key: round(seconds[key] / seconds["nothing"], 2) for key in WITHOUT},
-        }
-    return out
+def one_round(name):
+    """Seconds to fit and transform, with everything and without one mechanism at a time."""
+    return {key: in_new_process(f"{key}:{name}") for key in ("nothing", *WITHOUT)}
 
 
-CHILDREN = {"table": child_table}
-PARTS = {"tables": tables}
-
-
-def in_new_process(child, argument="", **environment):
-    command = [sys.executable, __file__, "--child", child, argument]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
+def in_new_process(argument):
+    command = [sys.executable, __file__, "--child", argument]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{child} {argument} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+        raise SystemExit(f"{argument} failed:\n{done.stderr[-2000:]}")
+    return round(json.loads(done.stdout.splitlines()[-1]), 2)
+
+
+def summary(rounds):
+    medians = {key: float(np.median([r[key] for r in rounds])) for key in ("nothing", *WITHOUT)}
+    ratios = {key: round(medians[key] / medians["nothing"], 2) for key in WITHOUT}
+    return {"time without, over time with": ratios, "seconds without, by round": rounds}
 
 
 def main():
-    """Run the parts asked for and write their results."""
+    """Add rounds while there is time, and write the results after each."""
     if sys.argv[1:2] == ["--child"]:
-        sys.stdout.write(json.dumps(CHILDREN[sys.argv[2]](sys.argv[3])) + "\n")
+        sys.stdout.write(json.dumps(child_table(sys.argv[2])) + "\n")
         return
-    wanted = sys.argv[1:] or list(PARTS)
-    unknown = [part for part in wanted if part not in PARTS]
-    if unknown:
-        raise SystemExit(f"{unknown[0]} is not a part: {', '.join(PARTS)}")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for part in wanted:
-        results[part] = PARTS[part]()
-        results["machine"] = {"cores": os.cpu_count(), "python": platform.python_version()}
+    known = {name: own["seconds without, by round"] for name, own in results.items()}
+    started, longest = time.monotonic(), 0.0
+    while time.monotonic() - started + longest < BUDGET:
+        name = min(TABLES, key=lambda name: len(known.get(name, ())))
+        begun = time.monotonic()
+        known.setdefault(name, []).append(one_round(name))
+        longest = max(longest, time.monotonic() - begun)
+        results[name] = summary(known[name])
         RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-        sys.stdout.write(json.dumps({part: results[part]}, indent=2) + "\n")
+    sys.stdout.write(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ from miwae.model import (
     Normal,
     Ordinal,
     Part,
-    Points,
     Positive,
     Stretch,
     StudentT,
@@ -76,12 +75,10 @@ STRETCHES = (  # logarithms and inverse hyperbolic sines, limits out of the way
     Stretch(0.2, -0.2, 0.8, 0.5, -50.0, 50.0),
 )
 
-# Whole, from zero on, as SciPy's discrete distributions want them, in columns of those sizes.
-POINTS = ((0.0, 3.0), (0.0, 1.0, 2.0, 5.0), (1.0, 2.0, 4.0), (0.0, 1.0, 3.0))
-
+# Values that are whole, as SciPy's discrete distributions want them.
 CODED = (
     Coded("category", range(2), (0.5, 0.5)),
-    Coded("points", POINTS[1], (0.1, 0.2, 0.3, 0.4)),
+    Coded("points", (0.0, 1.0, 2.0, 5.0), (0.1, 0.2, 0.3, 0.4)),
     Coded("ordinal", range(3), (0.2, 0.5, 0.3)),
     Coded("category", range(3), (0.3, 0.3, 0.4)),
 )
@@ -93,7 +90,6 @@ OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "low_rank_normal": lambda: LowRankNormal(N_FEATURES, rank=2),
     "bernoulli": lambda: Bernoulli(N_FEATURES),
     "count": lambda: Count(N_FEATURES),
-    "points": lambda: Points.of([dict.fromkeys(own, 1 / len(own)) for own in POINTS]),
     "categorical": lambda: Categorical(SIZES),
     "ordinal": lambda: Ordinal(SIZES),
     # Columns neither sorted within a part nor between parts.
@@ -198,7 +194,6 @@ def possible_rows(name: str, n_rows: int = N_ROWS, seed: int = 0) -> np.ndarray:
         "count": lambda: rng.poisson(3.0, size=shape),
         "categorical": lambda: rng.integers(SIZES, size=shape),
         "ordinal": lambda: rng.integers(SIZES, size=shape),
-        "points": lambda: np.stack([rng.choice(own, n_rows) for own in POINTS], axis=1),
         "columns_of_levels": lambda: np.stack(
             [rng.choice(own.values, n_rows) for own in CODED], 1
         ),

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         NormalPosterior,
         Ordinal,
         Part,
-        Points,
         Positive,
         StandardNormal,
         StudentT,
@@ -73,7 +72,7 @@ _HOMES = {
         log_likelihood quantiles""",
     "miwae.model": """Amortizer Autoencoder Bernoulli Categorical Count FlowPosterior FlowPrior
         Heterogeneous LatentModel LowRankNormal MixturePosterior MixturePrior Normal
-        NormalPosterior Ordinal Part Points Positive StandardNormal StudentT StudentTPosterior
+        NormalPosterior Ordinal Part Positive StandardNormal StudentT StudentTPosterior
         VampPrior ZeroFill convolutional_autoencoder dense_autoencoder linear_autoencoder
         linear_core recurrent_autoencoder""",
     "miwae.pooling": "MultiplyImputed Pooled pool",

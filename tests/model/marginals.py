@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from cases import CODED, N_FEATURES, N_ROWS, OBSERVATIONS, POINTS, possible_rows
+from cases import CODED, N_FEATURES, N_ROWS, OBSERVATIONS, possible_rows
 from miwae.model import (
     AbstractObservation,
     Bernoulli,
@@ -19,7 +19,6 @@ from miwae.model import (
     MixedColumns,
     Normal,
     Ordinal,
-    Points,
     Positive,
     StudentT,
 )
@@ -59,11 +58,6 @@ def coded(probabilities):
     return stats.rv_discrete(values=(np.arange(len(probabilities)), probabilities))
 
 
-def slipping(probabilities):
-    """With one in a thousand from the shares, which are equal in `POINTS`."""
-    return 0.999 * probabilities + 0.001 / len(probabilities)
-
-
 def marginals(observation: AbstractObservation, eta: np.ndarray) -> list:
     """SciPy's distribution of each cell, written from the docstrings: blocks of D."""
     d = observation.n_features
@@ -87,11 +81,6 @@ def marginals(observation: AbstractObservation, eta: np.ndarray) -> list:
         case Count():
             rate, size = np.exp(block[0]), 0.05 + softplus(block[1])
             return [stats.nbinom(n, n / (n + m)) for m, n in zip(rate, size, strict=True)]
-        case Points():
-            return [
-                stats.rv_discrete(values=(own, slipping(special.softmax(block[: len(own), j]))))
-                for j, own in enumerate(POINTS)
-            ]
         case Categorical():
             return [
                 coded(special.softmax(block[:size, j])) for j, size in enumerate(observation.sizes)

@@ -5,7 +5,7 @@ import pytest
 from numpyro import distributions as dist
 from scipy import stats
 
-from miwae.model._distributions import PointMasses, StudentTDistribution
+from miwae.model._distributions import StudentTDistribution
 
 N = 20_000
 
@@ -32,23 +32,3 @@ def test_draws_of_the_distribution_are_moved_and_scaled():
     one = StudentTDistribution(jnp.asarray(4.0), jnp.asarray(3.0), jnp.asarray(0.5))
     drawn = np.asarray(one.sample(jax.random.key(1), (N,)), np.float64)
     assert stats.kstest(drawn, stats.t(4.0, 3.0, 0.5).cdf).pvalue > 1e-4
-
-
-def test_point_masses_have_shapes_as_numpyro_has_them():
-    """Of two numbers with three values each: draws, densities and moments."""
-    logits = jnp.log(jnp.array([[0.2, 0.1], [0.5, 0.3], [0.3, 0.6]]))
-    values = jnp.array([[0.0, 10.0], [1.0, 11.0], [4.0, 12.0]])
-    masses = PointMasses(logits, values)
-    np.testing.assert_allclose(masses.mean, [1.7, 11.5], rtol=1e-6)
-    np.testing.assert_allclose(masses.variance, [2.41, 0.45], rtol=1e-5)
-    for shape in ((), (1,), (3,), (4, 5)):
-        assert masses.sample(jax.random.key(0), shape).shape == (*shape, 2)
-    draws = np.asarray(masses.sample(jax.random.key(1), (20_000,)))
-    for j in range(2):
-        shares = (draws[:, j, None] == np.asarray(values)[:, j]).mean(0)
-        np.testing.assert_allclose(shares, np.exp(logits[:, j]), atol=0.02)  # five errors
-    np.testing.assert_allclose(
-        masses.log_prob(jnp.array([[0.1, 99.0], [3.0, 10.9]])),
-        np.log([[0.2, 0.6], [0.3, 0.3]]),
-        rtol=1e-6,
-    )

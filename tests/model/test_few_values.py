@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cases import N_FEATURES, OBSERVATIONS
-from miwae.model import Categorical, Ordinal, Points
+from miwae.model import Categorical, Coded, MixedColumns, Ordinal
 from model.marginals import log_prob, parameters
 
 
@@ -29,17 +29,18 @@ def test_the_single_imputation_of_an_ordered_code_is_the_median():
 
 
 def test_no_logit_makes_a_value_of_few_impossible():
-    observation = Points.of([{0.0: 0.3, 1.0: 0.7}])
-    eta, x = jnp.array([[[500.0, -500.0]]]), jnp.ones((1, 1))
-    found = log_prob(observation, eta, x, jnp.ones((1, 1), dtype=bool))
+    observation = MixedColumns.of([], [Coded("points", (0.0, 1.0), (0.3, 0.7))], 0)
+    x = jnp.ones((1, observation.n_features))
+    eta = jnp.zeros(observation.n_parameters).at[0].set(500.0).at[1].set(-500.0)
+    found = log_prob(observation, eta[None, None], x, x.astype(bool).at[:, 1:].set(False))
     np.testing.assert_allclose(found, np.log(0.7e-3), rtol=1e-5)
 
 
 def test_a_number_between_the_values_counts_as_the_nearest():
-    observation = OBSERVATIONS["points"]()
+    observation = OBSERVATIONS["columns_of_levels"]()
     eta = jnp.asarray(parameters(observation))
-    exact = jnp.array([[3.0, 5.0, 1.0, 1.0]])
-    near = jnp.array([[1.6, 900.0, -7.0, 1.9]])
+    exact = jnp.array([[1.0, 5.0, 2.0, 1.0]])
+    near = jnp.array([[0.6, 900.0, 2.2, 1.4]])
     observed = jnp.ones((1, N_FEATURES), dtype=bool)
     np.testing.assert_array_equal(
         log_prob(observation, eta[:, :1], near, observed),

@@ -18,7 +18,6 @@ from miwae.model import (
     Normal,
     Ordinal,
     Part,
-    Points,
 )
 from model.marginals import (
     N_CODES,
@@ -218,7 +217,6 @@ SUPPORT = {
     "student_t": ([-3.0, 0.0, 2.5], []),
     "positive": ([1e-6, 1.0, 7.5], [0.0, -1.0]),
     "low_rank_normal": ([-3.0, 0.0, 2.5], []),
-    "points": ([-3.0, 0.0, 2.5], []),
     "bernoulli": ([0.0, 1.0], [-1.0, 0.5, 2.0]),
     "count": ([0.0, 1.0, 1000.0], [-1.0, 0.5]),
 }
@@ -267,8 +265,6 @@ def test_scales_and_tails_have_floors(name):
         (lambda: Categorical((3, 1)), "two values or more"),
         (lambda: Categorical(()), "two values or more"),
         (lambda: Ordinal((1,)), "two values or more"),
-        (lambda: Points.of([]), "two values or more"),
-        (lambda: Points.of([{0.0: 1.0}]), "two values or more"),
         (lambda: Heterogeneous((Part(Normal(2), (0, 2)),)), "cover each column once"),
         (
             lambda: Heterogeneous((Part(Normal(2), (0, 1)), Part(Bernoulli(1), (1,)))),

@@ -33,7 +33,7 @@ from miwae.model.networks._sets import AttentionEncoder, SetEncoder
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.model.observations._columns import ColumnParameters, MixedColumns
 from miwae.model.observations._continuous import LowRankNormal, Normal, Positive, Stretch, StudentT
-from miwae.model.observations._discrete import Bernoulli, Categorical, Count, Ordinal, Points
+from miwae.model.observations._discrete import Bernoulli, Categorical, Count, Ordinal
 from miwae.model.observations._heterogeneous import Heterogeneous, Part
 from miwae.model.observations._levels import Coded
 
@@ -77,7 +77,6 @@ __all__ = [
     "OracleFill",
     "Ordinal",
     "Part",
-    "Points",
     "Positive",
     "RecurrentDecoder",
     "RecurrentEncoder",

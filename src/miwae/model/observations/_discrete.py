@@ -1,9 +1,8 @@
-"""Observation models of counts, numbers with few values, binary, categorical, ordinal features."""
+"""Observation models of counts, and of binary, categorical and ordinal features."""
 
 import abc
-import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -16,18 +15,12 @@ from numpyro import distributions as dist
 from miwae._numerics import features_first, features_last, log1mexp, masked_sum, softplus_inverse
 from miwae._shapes import Drawn, Eta, Floats, Means, OneKey, PerSample, Rows, Seen, Statistics
 from miwae.errors import SettingsError
-from miwae.model._distributions import PointMasses
 from miwae.model.observations._base import AbstractFactorized, AbstractObservation, Linearisation
 from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
 RARE = 0.02  # frequencies much closer to 0 or 1 would give the linear start infinite slopes
 LOG_RATE_LIMIT = 20.0  # far beyond, the rate of a count, exp(eta), and its gradient overflow
 IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
-
-# Probability that a number with few values is drawn from its marginal distribution, whatever z is.
-# The logits are linear in z at first: without this, one cell of an unusual row could cost as much
-# as a thousand others.
-SLIP = 1e-3
 
 
 def logit_slope(p: Floats) -> Floats:
@@ -89,75 +82,6 @@ class Count(AbstractFactorized):
             jnp.concatenate([jnp.diag(slope), jnp.zeros((n, n))]),
             jnp.concatenate([offset, concentration]),
         )
-
-
-class Points(AbstractFactorized):
-    """Independent numbers that take a few values each; parameters: logits, C blocks of D.
-
-    They are numbers: networks see them as such, and the single imputation is their mean, which
-    need not be one of the values. Draws are. The density of a number between the values is that
-    of the nearest. With the probability `SLIP` a value comes from the shares, not from the logits.
-
-    Examples:
-        >>> scale = Points.of([{-1.0: 0.25, 0.0: 0.5, 1.0: 0.25}])
-        >>> scale.n_features, scale.n_parameters
-        (1, 3)
-    """
-
-    # Neither is trained; they are arrays so that one program serves all columns of these sizes.
-    values: Float[Array, "C D"]
-    shares: Float[Array, "C D"]  # of the observed cells; 0 for what pads a column with fewer
-    interior: ClassVar[float] = 0.0
-
-    @classmethod
-    def of(cls, points: Sequence[Mapping[float, float]]) -> "Points":
-        """Of the shares of each feature's values, by value in increasing order."""
-        if not points or min(map(len, points)) < 2:
-            raise SettingsError("each feature of `Points` needs two values or more")
-        most = max(map(len, points))
-        values = [[*own, *[max(own)] * (most - len(own))] for own in points]
-        shares = [[*own.values(), *[0.0] * (most - len(own))] for own in points]
-        single = lambda table: jnp.asarray(np.array(table, dtype=np.float32).T)  # noqa: E731
-        # Equinox lets properties stand for abstract fields; a type checker misses them here.
-        return cls(values=single(values), shares=single(shares))  # pyright: ignore
-
-    @property
-    def n_features(self) -> int:
-        return self.values.shape[1]
-
-    @property
-    def blocks(self) -> int:
-        """C, the largest number of values of a feature."""
-        return self.values.shape[0]
-
-    def distribution(self, eta: EtaFirst) -> dist.Distribution:
-        values = jax.lax.stop_gradient(self.values)[:, :, None, None]
-        shares = jax.lax.stop_gradient(self.shares)[:, :, None, None]
-        logits = eta.reshape(self.blocks, self.n_features, *eta.shape[1:])
-        own = jax.nn.log_softmax(jnp.where(shares > 0, logits, IMPOSSIBLE), axis=0)
-        log_slip = jnp.log(SLIP * jnp.where(shares > 0, shares, 1.0))
-        others = jnp.where(shares > 0, log_slip, IMPOSSIBLE)
-        return PointMasses(jnp.logaddexp(own + math.log1p(-SLIP), others), values)
-
-    def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
-        """By Bayes' rule, as if a value v and its predictor u were jointly normal.
-
-        With v of variance V around u of variance V - noise, the density of u given v has the
-        logarithm `u v / noise - (1 - noise / V) v^2 / (2 noise)` and what does not depend on v;
-        the shares are the prior. Without a relation (noise = V) it tilts them, so that their mean
-        follows u to first order; with a close one, the nearest value is all but certain.
-        """
-        shares = jnp.where(self.shares > 0, jnp.maximum(self.shares, RARE), 0.0)
-        shares = shares / shares.sum(axis=0)[None]
-        centre = jnp.sum(shares * self.values, axis=0)
-        v = self.values - centre[None]
-        variance = jnp.sum(shares * v**2, axis=0)
-        noise = jnp.clip(noise, RARE * variance, variance)
-        slope = v / noise[None]
-        bend = 0.5 * (1 / noise - 1 / variance)[None] * v**2
-        offset = jnp.log(jnp.where(shares > 0, shares, 1.0)) - bend - slope * centre[None]
-        diagonals = slope[:, :, None] * jnp.eye(self.n_features)[None]
-        return Linearisation(diagonals.reshape(-1, self.n_features), offset.reshape(-1))
 
 
 class AbstractCoded(AbstractObservation):

@@ -14,7 +14,10 @@ from miwae._arrays import padded_size
 from miwae._numerics import features_first, features_last
 from miwae._shapes import Floats, Inputs, InputsSeen
 
-SLIP = 1e-3  # of columns, before it is chosen by held-out cells
+# Probability that a level is drawn from its column's shares, whatever z is; held-out cells may
+# choose another one. The logits are linear in z at first: without this, one cell of an unusual row
+# could cost as much as a thousand others.
+SLIP = 1e-3
 MOST_LOGIT = 80.0  # exponentials of more overflow in single precision
 TINY = 1e-37
 
