@@ -2,8 +2,8 @@
 
     python benchmarks/cores.py              written to benchmarks/results/cores.json
 
-A run takes at most three and a half minutes, and adds rounds to those that the file has: the
-table with the fewest rounds comes next.
+A run takes at most three and a half minutes, and adds to the measurements that the file has: what
+was measured least comes next.
 
 Fit and transform in new processes, compilation included. Each run replaces one mechanism, before
 anything else is imported, by the plain way to do the same: `side_by_side` (two models at a time)
@@ -12,8 +12,8 @@ by one model after the other, `meanwhile` (compile beside other work) by compili
 programs for short runs) by the usual effort.
 
 Each mechanism has a ratio: the time without it divided by the time with it; above 1, it helps.
-Contestants take turns, and ratios are of the medians over the rounds: other users of the machine
-slow all of them down alike. A mechanism whose ratio stays at 1 should be deleted. Two were:
+Contestants take turns, and the ratio is the median over the turns: other users of the machine slow
+all of them down alike. A mechanism whose ratio stays at 1 should be deleted. Two were:
 cutting a batch into two shards, so that XLA uses two cores within a step (1.04 with 11 columns,
 0.98 with 30), and spreading shards over two devices (0.96).
 """
@@ -32,7 +32,7 @@ RESULTS = Path(__file__).parent / "results" / "cores.json"
 # name: (rows, columns). Small tables are those for which compilation matters most.
 TABLES = {"150 x 4": (150, 4), "1000 x 10": (1000, 10)}
 
-BUDGET = 210  # seconds of a run; a round that would take longer is not begun
+BUDGET = 210  # seconds of a run; what would take longer is not begun
 
 
 def table(n_rows, n_columns):
@@ -96,11 +96,6 @@ def child_table(argument):
     return time.perf_counter() - start
 
 
-def one_round(name):
-    """Seconds to fit and transform, with everything and without one mechanism at a time."""
-    return {key: in_new_process(f"{key}:{name}") for key in ("nothing", *WITHOUT)}
-
-
 def in_new_process(argument):
     command = [sys.executable, __file__, "--child", argument]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -109,26 +104,32 @@ def in_new_process(argument):
     return round(json.loads(done.stdout.splitlines()[-1]), 2)
 
 
-def summary(rounds):
-    medians = {key: float(np.median([r[key] for r in rounds])) for key in ("nothing", *WITHOUT)}
-    ratios = {key: round(medians[key] / medians["nothing"], 2) for key in WITHOUT}
-    return {"time without, over time with": ratios, "seconds without, by round": rounds}
+def ratios(times):
+    """The median of the ratios of each turn."""
+    pairs = {key: list(zip(own, times["nothing"], strict=False)) for key, own in times.items()}
+    return {
+        k: round(float(np.median([a / b for a, b in pairs[k]])), 2) for k in WITHOUT if k in pairs
+    }
 
 
 def main():
-    """Add rounds while there is time, and write the results after each."""
+    """Measure what was measured least, in turn, while there is time; write after each."""
     if sys.argv[1:2] == ["--child"]:
         sys.stdout.write(json.dumps(child_table(sys.argv[2])) + "\n")
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    known = {name: own["seconds without, by round"] for name, own in results.items()}
+    known = {name: results.get(name, {}).get("seconds without", {}) for name in TABLES}
+    contestants = [(name, key) for name in TABLES for key in ("nothing", *WITHOUT)]
     started, longest = time.monotonic(), 0.0
     while time.monotonic() - started + longest < BUDGET:
-        name = min(TABLES, key=lambda name: len(known.get(name, ())))
+        name, key = min(contestants, key=lambda pair: len(known[pair[0]].get(pair[1], ())))
         begun = time.monotonic()
-        known.setdefault(name, []).append(one_round(name))
+        known[name].setdefault(key, []).append(in_new_process(f"{key}:{name}"))
         longest = max(longest, time.monotonic() - begun)
-        results[name] = summary(known[name])
+        results[name] = {
+            "time without, over time with": ratios(known[name]),
+            "seconds without": known[name],
+        }
         RESULTS.write_text(json.dumps(results, indent=2) + "\n")
     sys.stdout.write(json.dumps(results, indent=2) + "\n")
 

@@ -22,12 +22,12 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_diabetes
 
-from common import cell, finished, parser_of, run_missing, save
+from common import cell, finished, padded_to, parser_of, run_missing, save
 from miwae._compilation import enable_compilation_cache
 from miwae.evaluation import ampute
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
-from miwae.model import StudentT
+from miwae.model import MixedColumns
 from miwae.tabular import TableSettings
 from miwae.tabular._fitting import fit_model
 from miwae.tabular._settings import training_settings
@@ -84,20 +84,21 @@ def attempt(one):
     rows = observed.any(axis=1)
     x = np.where(observed | held, x, 0.0).astype(np.float32)
     settings = settings_of(observed[rows], n_samples, finish=finish, rate=rate)
-    observation = StudentT(x.shape[1], jax.numpy.full(x.shape[1], 0.1))
+    observation = MixedColumns.of([None] * x.shape[1], [], 0)
+    wide, seen = padded_to(observation, x, observed)
     limits = SamplingSettings(n_samples=CODES, tolerance=None)
     filled, unreliable = [], []
     for member in range(n_models):
         model = fit_model(
             observation,
-            x[rows],
-            observed[rows],
+            wide[rows],
+            seen[rows],
             table_settings=TableSettings(),
             settings=settings,
             key=jax.random.key(1_000 * one["mask"] + member),
         ).autoencoder
-        imputed = impute_single(model, x, observed, key=jax.random.key(0), settings=limits)
-        filled.append(imputed.x)
+        imputed = impute_single(model, wide, seen, key=jax.random.key(0), settings=limits)
+        filled.append(imputed.x[:, : x.shape[1]])
         unreliable.append(np.mean(imputed.report.pareto_k > 0.7))
     error = float(np.mean((np.mean(filled, axis=0) - x)[held] ** 2))
     return {"mse": error, "unreliable": float(np.mean(unreliable)), "held_out": int(held.sum())}

@@ -6,6 +6,8 @@ import time
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from miwae.errors import MiwaeError
 from miwae.evaluation import key_of
 
@@ -77,3 +79,9 @@ def run_missing(store, cells, attempt):
         )
         where = f"mask {one['mask']}  {one['rate']:.0%}  {one['data']:18} {one['method']:32}"
         print(f"{where} {numbers}  {seconds:.1f} s", flush=True)
+
+
+def padded_to(observation, x, observed):
+    """Rows as an observation model has them that may pad the columns of a table."""
+    margin = ((0, 0), (0, observation.n_features - x.shape[1]))
+    return np.pad(x, margin), np.pad(observed, margin)

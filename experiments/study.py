@@ -21,12 +21,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from common import cell, finished, parser_of, run_missing, save
+from common import cell, finished, padded_to, parser_of, run_missing, save
 from miwae._compilation import enable_compilation_cache
 from miwae.evaluation import ampute
 from miwae.inference._imputation import impute_single
 from miwae.inference._sampling import SamplingSettings
-from miwae.model import Normal, StudentT
+from miwae.model import MixedColumns, Normal, StudentT
 from miwae.model._build import dense_autoencoder, linear_autoencoder, linear_core
 from miwae.model._fill import LearnedFill
 from miwae.model._posteriors import FullNormalPosterior, MixturePosterior, StudentTPosterior
@@ -63,11 +63,10 @@ def base_settings(observed):
 def as_imputer(x, observed, keys, *, sizes=None, **changes):
     """The imputer's own model of numbers, all on their own scale."""
     settings = dataclasses.replace(base_settings(observed), **changes)
-    observation = StudentT(x.shape[1], jax.numpy.full(x.shape[1], 0.1))
+    observation = MixedColumns.of([None] * x.shape[1], [], 0)
     table_settings = TableSettings(**(sizes or {}))
-    return fit_model(
-        observation, x, observed, table_settings=table_settings, settings=settings, key=keys[0]
-    ).autoencoder
+    chosen = {"table_settings": table_settings, "settings": settings, "key": keys[0]}
+    return fit_model(observation, *padded_to(observation, x, observed), **chosen).autoencoder
 
 
 def trained(autoencoder, x, observed, key, **changes):
@@ -159,7 +158,9 @@ def attempt(one):
     def error(n_samples):
         limits = SamplingSettings(n_samples=n_samples, tolerance=None)
         impute = partial(impute_single, key=jax.random.key(0), settings=limits)
-        filled = np.mean([impute(model, x, observed).x for model in models], axis=0)
+        rows = [padded_to(model.generative.observation, x, observed) for model in models]
+        each = [impute(model, *own).x for model, own in zip(models, rows, strict=True)]
+        filled = np.mean([values[:, : x.shape[1]] for values in each], axis=0)
         return float(np.mean((filled - x)[held] ** 2))
 
     result = {"mse": error(CODES), "held_out": int(held.sum())}

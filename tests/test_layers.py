@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_checked",
             "_compilation",
             "_deadlines",
+            "_extras",
             "_interrupts",
             "_program_files",
             "_threads",
@@ -35,7 +36,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"training"}),
     frozenset({"tabular", "_progress"}),
     frozenset({"engines"}),
-    frozenset({"report"}),
+    frozenset({"report", "_outline", "_parameters"}),
     frozenset({"imputer"}),
     frozenset({"dask", "spark"}),
     frozenset({"cli"}),
@@ -232,6 +233,15 @@ def test_nothing_prints(path):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
     ]
     assert not calls
+
+
+def test_files_and_functions_are_short():
+    files = [*MODULES, *Path(__file__).parent.rglob("*.py")]
+    assert not [p for p in files if len(p.read_text(encoding="utf-8").splitlines()) > 450]
+    nodes = (node for path in MODULES for node in ast.walk(tree_of(path)))
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef))
+    lengths = sorted(int(f.end_lineno or 0) - f.lineno + 1 for f in functions)
+    assert lengths[int(0.95 * len(lengths))] <= 30
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -3,10 +3,12 @@
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
 from miwae.errors import DataWarning
+from miwae.events import About, Event
 
 PACKAGE = str(Path(__file__).parent) + os.sep
 
@@ -22,6 +24,13 @@ def warn_caller(text: str) -> None:
     while frame is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, DataWarning, stacklevel=level)
+
+
+def warn_of(events: Iterable[Event], *about: About) -> None:
+    """Warn of the events that are about these."""
+    for event in events:
+        if event.about in about:
+            warn_caller(event.text)
 
 
 def _is_inside(frame: FrameType) -> bool:

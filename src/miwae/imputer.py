@@ -4,7 +4,7 @@ import contextlib
 import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,17 +17,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from miwae import frames
 from miwae._arrays import checked_weights, require_at_least
-from miwae._callers import warn_caller
-from miwae._checked import checked
+from miwae._callers import warn_caller, warn_of
 from miwae._deadlines import Deadline
+from miwae._extras import extra
 from miwae._interrupts import keeping_interrupts
+from miwae._outline import Outline
+from miwae._parameters import SHARED, output_of, restored, settings_of
 from miwae._progress import progressor
 from miwae._threads import on_device
-from miwae.columns import Cells, Schema, infer_schema, is_missing, value_text
-from miwae.errors import DataError, FileFormatError, SettingsError
+from miwae.columns import Cells, Schema, infer_schema, value_text
+from miwae.errors import SettingsError
 from miwae.events import Event
 from miwae.pooling import MultiplyImputed
-from miwae.report import Report, report_on, require_jinja
+from miwae.report import Report, report_on
 from miwae.tabular import EncodedTable, FittedTable, Quality, TableSettings
 from miwae.training import TrainingRecord
 
@@ -35,12 +37,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["MIWAEImputer"]
-
-# Parameters of the imputer that are settings of a table as well.
-SHARED = tuple(field.name for field in fields(TableSettings) if field.name != "seed")
-
-# What `set_output` takes; scikit-learn itself does not look until a table is transformed.
-_OUTPUTS: dict[Any, Any] = {name: name for name in (None, "default", "pandas", "polars")}
 
 
 class _Fitted(NamedTuple):
@@ -156,7 +152,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             fitted = FittedTable.fit(table, settings, **known, **work)
         self._fitted = _Fitted(fitted, named, [])
         self._warn_of_dropped(X)
-        _warn_of_time(fitted.events)
+        warn_of(fitted.events, "time")
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
@@ -186,8 +182,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         now, frame, table, imputed = self._computed(X, FittedTable.means)
         now._remember(imputed.events)
-        completed = now._arranged(frame, imputed.cells, table)
-        asked = now._output() or get_config()["transform_output"]
+        completed = now._filled(frame, imputed.cells, table)
+        asked = output_of(now) or get_config()["transform_output"]
         return frames.to_library(completed, asked) if asked in ("pandas", "polars") else completed
 
     def sample(self, X: Any, n_imputations: int = 20) -> MultiplyImputed:
@@ -201,7 +197,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         now, frame, table, drawn = self._computed(X, FittedTable.draws, n_imputations)
         copies, events = drawn
         now._remember(events)
-        kept = now._kept()
+        kept = now._outline.kept
         place = {position: i for i, position in enumerate(kept)}
         cells = [{place[i]: own for i, own in drawn.items() if i in place} for drawn in copies]
         not_imputed = [table.schema.names[i] for i in kept if i in table.schema.skipped]
@@ -217,7 +213,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise SettingsError(f"level must lie strictly between 0 and 1, not {level}")
         levels = ((1 - level) / 2, (1 + level) / 2)
         now, frame, table, limits = self._computed(X, FittedTable.quantiles, levels)
-        lower, upper = (now._arranged(frame, cells, table) for cells in limits)
+        lower, upper = (now._filled(frame, cells, table) for cells in limits)
         return lower, upper
 
     def expectation(
@@ -230,17 +226,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             h: from a completed table, of the same kind as `X`, to one number (or vector) per row.
             n_imputations: completed copies over which it is averaged.
         """
-        draws = self.sample(X, n_imputations)
-        total: Any = None
-        for completed in draws:
-            value = np.asarray(h(completed), dtype=np.float64)
-            if value.ndim == 0 or len(value) != draws.n_rows:
-                raise DataError(
-                    f"h must return one value for each of the {draws.n_rows} rows, but returned "
-                    f"an array of shape {value.shape}"
-                )
-            total = value if total is None else total + value
-        return total / n_imputations
+        return self.sample(X, n_imputations).expectation(h)
 
     def score_samples(self, X: Any) -> Float[np.ndarray, " N"]:
         """Estimated log-density of the observed cells of each row, in the units of the table.
@@ -293,7 +279,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X: a table with the columns that were fitted.
             title: the heading of the page.
         """
-        require_jinja()
+        extra("jinja2")
         now, frame, _, imputed = self._computed(X, FittedTable.means)
         now._remember(imputed.events)
         columns = frames.columns(frame, now._marks())
@@ -314,22 +300,14 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             FileFormatError: not such a file, truncated, or of a version that is not known.
         """
         table, extra = FittedTable.load(path)
-        own = {name: getattr(table.settings, name) for name in SHARED}
-        own |= {"missing_values": list(table.marks) or np.nan, "random_state": table.settings.seed}
-        try:
-            imputer = checked(cls, **extra.get("parameters", own))
-            imputer.set_output(transform=_OUTPUTS[extra.get("output")])
-            TableSettings(**{name: getattr(imputer, name) for name in SHARED})
-        except (TypeError, KeyError, SettingsError, FileFormatError) as error:
-            raise FileFormatError(f"{path} is damaged: {error}") from error
+        imputer = restored(cls, table, extra, path)
         imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
 
     def _saved(self) -> tuple[FittedTable, dict[str, Any]]:
         """What a file has of it: the table that was learned, and its own settings."""
         now = copy.copy(self)
-        named, output = now._fitted.named, now._output()
-        extra = {"parameters": now._portable(), "named": named, "output": output}
+        extra = {**settings_of(now, now._marks()), "named": now._fitted.named}
         return replace(now._table, events=tuple(now.events_)), extra
 
     @property
@@ -370,8 +348,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         now = copy.copy(self)
         names: Any = super(MIWAEImputer, now).get_feature_names_out(input_features)
-        flags = [f"missingindicator_{names[i]}" for i in now._flagged()]
-        return np.asarray([names[i] for i in now._kept()] + flags, dtype=object)
+        return np.asarray(now._outline.names(list(names)), dtype=object)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -406,10 +383,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         validate_data(now, frame, reset=False, skip_check_array=True)
         columns = frames.columns(frame, now._marks())
         table = now._table.encoded(columns, zeros_if_empty=now.keep_empty_features)
-        for event in table.events:
-            kept_empty = event.about == "empty" and now.keep_empty_features
-            if event.about in ("value", "drift", "not filled") or kept_empty:
-                warn_caller(event.text)
+        kept_empty = ("empty",) if now.keep_empty_features else ()
+        warn_of(table.events, "value", "drift", "not filled", *kept_empty)
         return now, frame, table
 
     def _computed(
@@ -447,61 +422,26 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
         return tuple(marks) if several else (marks,)
 
-    def _portable(self) -> dict[str, Any]:
-        """The parameters, as they mean the same in another process."""
-        state = self.random_state  # used up in fitting, unless it is a seed
-        known = state is None or isinstance(state, int | np.integer)
-        # Whatever a library calls missing is missing anyway.
-        usual = (type(None), float)
-        marks = [m for m in self._marks() if isinstance(m, usual) or not is_missing(m)]
-        return {
-            **self.get_params(deep=False),
-            "random_state": state if known else None,
-            "missing_values": marks[0] if len(marks) == 1 else marks or np.nan,
-        }
-
-    def _output(self) -> str | None:
-        """The library of frames that `set_output` asked for."""
-        return getattr(self, "_sklearn_output_config", {}).get("transform")
-
     def _remember(self, events: Sequence[Event]) -> None:
         self._fitted.later.extend(_new(events, self.events_))
-        _warn_of_time(events)
+        warn_of(events, "time")
 
-    def _kept(self) -> list[int]:
-        """Positions of the columns that come out."""
-        dropped = () if self.keep_empty_features else self.schema_.empty
-        return [i for i in range(self.n_features_in_) if i not in dropped]
+    @property
+    def _outline(self) -> Outline:
+        how = {"keep_empty": self.keep_empty_features, "add_indicator": self.add_indicator}
+        return Outline.of(self._fitted.table, **how)
+
+    def _filled(self, frame: Any, cells: Mapping[int, Cells], table: EncodedTable) -> Any:
+        labels = list(self.get_feature_names_out()) if self.add_indicator else ()
+        return self._outline.filled(frame, cells, table, labels)
 
     def _warn_of_dropped(self, X: Any) -> None:
         """Say which columns of a frame are dropped; those who pass arrays know scikit-learn."""
-        dropped = set(range(self.n_features_in_)) - set(self._kept())
+        dropped = self._outline.dropped
         if dropped and not isinstance(frames.as_frame(X), np.ndarray):
-            shown = ", ".join(repr(self.schema_.names[i]) for i in sorted(dropped))
+            shown = ", ".join(repr(self.schema_.names[i]) for i in dropped)
             remedy = "keep_empty_features=True keeps them"
             warn_caller(f"columns without any observed cell are dropped: {shown}; {remedy}")
-
-    def _flagged(self) -> tuple[int, ...]:
-        return self._fitted.table.incomplete if self.add_indicator else ()
-
-    def _arranged(self, frame: Any, cells: Mapping[int, Cells], table: EncodedTable) -> Any:
-        """The table completed, without empty columns, with indicators, as the settings say."""
-        completed, kept = frames.completed(frame, cells), self._kept()
-        if len(kept) < self.n_features_in_:
-            completed = frames.keep(completed, kept)
-        if flagged := self._flagged():
-            names = frames.names(frame)
-            flags = {f"missingindicator_{names[i]}": table.gaps[i].missing for i in flagged}
-            # scikit-learn refuses frames of which some labels are text and others are not.
-            named = list(self.get_feature_names_out())
-            completed = frames.renamed(frames.with_columns(completed, flags, first=False), named)
-        return completed
-
-
-def _warn_of_time(events: Sequence[Event]) -> None:
-    for event in events:
-        if event.about == "time":
-            warn_caller(event.text)
 
 
 def _new(events: Sequence[Event], known: Sequence[Event]) -> list[Event]:

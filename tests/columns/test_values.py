@@ -14,6 +14,7 @@ from miwae.columns._values import (
     is_missing,
     key_of,
     keys_of,
+    require_free,
     seconds_of,
     seconds_text,
     storage_of,
@@ -129,3 +130,9 @@ def test_names_occur_once():
     check_names(["a", "b"])
     with pytest.raises(DataError, match="^two columns are named 'a': rename one of them$"):
         check_names(["a", "b", "a"])
+
+
+def test_names_that_will_be_added_must_be_free():
+    require_free(("a", "a.upper"), ("a.lower",))
+    with pytest.raises(DataError, match="a column 'a.lower' already"):
+        require_free(("a", "a.lower"), ("b.lower", "a.lower"))

@@ -251,7 +251,7 @@ def test_copies_are_below_each_other_in_every_format(tmp_path, source, suffix):
 def test_copies_need_two_names_for_themselves(tmp_path):
     document, path = open_text(b"a,.id\n1,2\n,3\n"), str(tmp_path / "long.csv")
     require_writable(document, path)
-    with pytest.raises(DataError, match=r"a column \.id already"):
+    with pytest.raises(DataError, match=r"a column '\.id' already"):
         require_writable(document, path, long=True)
-    with pytest.raises(DataError, match=r"a column \.id already"):
+    with pytest.raises(DataError, match=r"a column '\.id' already"):
         write_long(document.read(), path, LONG[:1])

@@ -234,11 +234,11 @@ def test_files_that_are_not_what_they_say_are_named(tmp_path, name, content, mes
 def test_missing_libraries_are_named(tmp_path, monkeypatch, name, module, message):
     monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / name).write_bytes(b"anything")
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SettingsError, match=message):
         open_document(str(tmp_path / name))
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SettingsError, match=message):
         write(open_text(CSV).read(), str(tmp_path / name))
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(SettingsError, match=message):
         require_writable(open_text(CSV), str(tmp_path / name))
 
 

@@ -9,8 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from miwae.columns import Cells
-from miwae.documents import open_document, require_free_names, write
-from miwae.errors import DataError
+from miwae.documents import open_document, write
 
 
 def at(row, value):
@@ -93,9 +92,3 @@ def test_text_becomes_a_typed_file_with_them(tmp_path):
         {"a": "x", "b": 1.5, "b.imputed": False, "b.lower": None, "b.upper": None},
         {"a": "z", "b": 2.5, "b.imputed": True, "b.lower": 1.2, "b.upper": 4.0},
     ]
-
-
-def test_names_that_are_taken_are_refused():
-    require_free_names(("a", "a.upper"), (".lower",))
-    with pytest.raises(DataError, match="a column 'a.lower' already"):
-        require_free_names(("a", "a.lower"), (".lower", ".upper"))

@@ -16,12 +16,6 @@ def test_errors_by_hand():
     assert metrics.mae(TRUTH, IMPUTED, SCORED) == pytest.approx(10 / 4)
 
 
-def test_scale_divides_the_errors_of_each_column():
-    scale = np.array([3.0, 10.0])
-    assert metrics.mse(TRUTH, IMPUTED, SCORED, scale) == pytest.approx((1 + 0.16 + 0.09) / 4)
-    assert metrics.mae(TRUTH, IMPUTED, SCORED, scale) == pytest.approx((1 + 0.4 + 0.3) / 4)
-
-
 def test_deviations_leave_out_missing_cells_and_spare_constant_columns():
     x = np.array([[1.0, 7.0, np.nan], [3.0, 7.0, np.nan], [np.nan, 7.0, np.nan]])
     np.testing.assert_array_equal(metrics.column_deviations(x), [1.0, 1.0, 1.0])
@@ -50,8 +44,6 @@ def test_crps_by_hand():
     samples = np.array([0.0, 3.0, 1.0]).reshape(3, 1, 1)
     truth, scored = np.array([[2.0]]), np.array([[True]])
     assert metrics.crps(truth, samples, scored) == pytest.approx(4 / 3 - (1 + 3 + 2) / 3 / 2)
-    half = metrics.crps(truth, samples, scored, np.array([2.0]))
-    assert half == pytest.approx(metrics.crps(truth, samples, scored) / 2)
 
 
 @pytest.mark.parametrize("n_draws", [2, 3, 20])
@@ -99,8 +91,6 @@ def test_intervals_by_hand():
     truth, scored = TRUTH[:2], np.ones((2, 2), dtype=bool)
     assert metrics.coverage(truth, lower, upper, scored) == pytest.approx(2 / 4)
     assert metrics.width(lower, upper, scored) == pytest.approx((1 + 9 + 2 + 30) / 4)
-    scale = np.array([1.0, 3.0])
-    assert metrics.width(lower, upper, scored, scale) == pytest.approx((1 + 3 + 2 + 10) / 4)
 
 
 def test_wasserstein_by_hand():
@@ -109,8 +99,6 @@ def test_wasserstein_by_hand():
     imputed = np.array([[5.0, 3.0, 0.0], [6.0, 1.0, 0.0], [8.0, 2.0, 0.0]])
     scored = np.array([[True, True, False]] * 3)
     assert metrics.wasserstein(truth, imputed, scored) == pytest.approx((5 + 0) / 2)
-    scale = np.array([5.0, 1.0, 1.0])
-    assert metrics.wasserstein(truth, imputed, scored, scale) == pytest.approx(1 / 2)
 
 
 def test_nothing_to_score_is_an_error():

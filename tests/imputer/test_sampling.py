@@ -80,5 +80,5 @@ def test_the_expectation_of_a_linear_function(trained):
 
 @pytest.mark.parametrize("h", [lambda f: 1.0, lambda f: f.to_numpy()[:-1], lambda f: f.T])
 def test_a_function_that_is_not_of_rows_is_refused(linear, h):
-    with pytest.raises(DataError, match="h must return one value for each of the 33 rows"):
+    with pytest.raises(DataError, match="must return one value for each of the 33 rows"):
         linear[1].expectation(linear[0], h, n_imputations=2)

@@ -105,7 +105,7 @@ def test_other_copies_do_not_exist(draws, which):
 
 def test_a_column_named_as_those_of_the_long_format_is_refused():
     frame = pd.DataFrame({".id": [1.0, None]})
-    with pytest.raises(DataError, match=r"\.id already"):
+    with pytest.raises(DataError, match=r"'\.id' already"):
         MultiplyImputed(frame, [{0: numbers([1], [2])}]).complete("long")
 
 
@@ -114,6 +114,14 @@ def test_apply_passes_on_its_arguments(draws):
         return frame[name][row]
 
     assert draws.apply(cell, "x", row=2) == [2.8, 3.3, 3.0]
+
+
+def test_an_expectation_is_the_mean_over_the_copies(draws):
+    found = draws.expectation(lambda frame: frame["x"])
+    assert found.shape == (5,)
+    assert found[2] == pytest.approx((2.8 + 3.3 + 3.0) / 3)
+    with pytest.raises(DataError, match="must return one value for each of the 5 rows"):
+        draws.expectation(lambda frame: frame["x"].mean())
 
 
 def test_the_representation_counts(draws):

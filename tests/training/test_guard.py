@@ -17,7 +17,7 @@ from small_training import FINISHED, KEY, OBSERVED, SMALL, X, assert_equal, smal
 
 def broken_after(n_calls, monkeypatch):
     """From the given chunk on, training meets NaN unless the step has been halved often enough."""
-    original, calls = loop._program_of, []
+    original, calls = loop.training_program, []
 
     def take_steps(settings, state, *rows_and_steps):
         new, n_steps = original(settings)(state, *rows_and_steps), rows_and_steps[-1]
@@ -28,7 +28,7 @@ def broken_after(n_calls, monkeypatch):
             return new._replace(bound=jnp.asarray(jnp.nan), finite=jnp.asarray(False))
         return new
 
-    monkeypatch.setattr(loop, "_program_of", lambda settings: partial(take_steps, settings))
+    monkeypatch.setattr(loop, "training_program", lambda settings: partial(take_steps, settings))
     return calls
 
 
@@ -48,7 +48,7 @@ def test_a_run_that_cannot_be_saved_stops_with_an_error(monkeypatch):
 
 
 def test_a_run_with_rollbacks_ends_alike_after_an_interruption(monkeypatch, tmp_path):
-    original = loop._program_of
+    original = loop.training_program
 
     def take_steps(settings, state, *rows_and_steps):
         new, n_steps = original(settings)(state, *rows_and_steps), rows_and_steps[-1]
@@ -56,7 +56,7 @@ def test_a_run_with_rollbacks_ends_alike_after_an_interruption(monkeypatch, tmp_
         fails = int(n_steps) > 0 and float(state.step_scale) > largest
         return new._replace(finite=jnp.asarray(False)) if fails else new
 
-    monkeypatch.setattr(loop, "_program_of", lambda settings: partial(take_steps, settings))
+    monkeypatch.setattr(loop, "training_program", lambda settings: partial(take_steps, settings))
     whole = fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=KEY)
     assert sum("went back" in event for event in whole.events) == 2
     half = dataclasses.replace(SMALL, max_steps=12)

@@ -14,6 +14,7 @@ import typer
 
 from miwae._atomic import require_directory
 from miwae._deadlines import Deadline
+from miwae._extras import extra
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
 from miwae.cli._cluster import impute_on
@@ -32,16 +33,13 @@ from miwae.cli._options import (
 )
 from miwae.cli._report import Reporter, console_on, print_cells
 from miwae.cli._source import Inspected, Source, inspected, keep_programs, opened
-from miwae.cli._uncertainty import added_words, interval_limits, require_uncertainty, write_beside
-from miwae.documents import (
-    Frame,
-    Reading,
+from miwae.cli._uncertainty import (
+    interval_limits,
     require_free_names,
-    require_writable,
-    write,
-    write_frame,
-    write_long,
+    require_uncertainty,
+    write_beside,
 )
+from miwae.documents import Frame, Reading, require_writable, write, write_frame, write_long
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
@@ -94,7 +92,7 @@ def impute(
     started, writing = time.monotonic(), 0.0
     file = opened(source, form, kind, bounds, roles)
     require_writable(file.document, output, long=n_imputations > 0)
-    require_free_names(file.document.names, added_words(more))
+    require_free_names(file.document.names, more)
     if model is not None:
         ready = _loaded(model, file)
         known = Inspected.of(file, ready.reading, ready.fitted.schema)
@@ -290,9 +288,7 @@ def _require_report(path: str | None) -> None:
     """Find out before long work whether there can be a report."""
     if path is None:
         return
-    from miwae.report import require_jinja
-
-    require_jinja()
+    extra("jinja2")
     if path != "-":
         require_directory(path)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 
 from miwae._atomic import require_directory, write_atomically
+from miwae._extras import extra
 from miwae._words import counted
 from miwae.cli._report import view_of
 from miwae.errors import SettingsError
@@ -90,10 +91,7 @@ def _shown(line: "Summary", name: str, form: str) -> str:
 
 def require_plots(path: str) -> None:
     """Find out before long work whether there can be a picture."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise SettingsError("--plot needs matplotlib: pip install 'miwae[plots]'") from error
+    extra("matplotlib")
     if not path.endswith((".png", ".svg", ".pdf")):
         raise SettingsError(f"--plot {path}: the name must end in .png, .svg or .pdf")
     require_directory(path)

@@ -1,7 +1,6 @@
 """The options of the commands, and what their texts mean."""
 
 import contextlib
-import difflib
 import functools
 import inspect
 import time
@@ -11,6 +10,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from typer import Argument, Option
 
 from miwae._deadlines import Deadline
+from miwae._words import meant
 from miwae.errors import SettingsError
 
 STARTED = time.monotonic()
@@ -261,8 +261,7 @@ def roles_of(names: Sequence[str], asked: Roles) -> dict[str, str]:
     for option, columns in options.items():
         for column in columns:
             if column not in names:
-                near = difflib.get_close_matches(column, names, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
+                hint = meant(column, names)
                 raise SettingsError(f"--{option} {column!r}: there is no such column{hint}")
     twice = [name for name in names if sum(name in own for own in options.values()) > 1]
     if twice:

@@ -27,7 +27,17 @@ from miwae.columns._reading import (
 )
 from miwae.columns._scales import Scale
 from miwae.columns._schema import ColumnSchema, Schema, infer_schema
-from miwae.columns._values import TIMES, Marks, check_names, is_missing, seconds_text, value_text
+from miwae.columns._values import (
+    COPY,
+    ROW,
+    TIMES,
+    Marks,
+    check_names,
+    is_missing,
+    require_free,
+    seconds_text,
+    value_text,
+)
 from miwae.columns._writing import (
     as_booleans,
     as_codes,

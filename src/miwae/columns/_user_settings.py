@@ -1,11 +1,11 @@
 """What users say about columns, checked before it is used."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from miwae._words import meant
 from miwae.columns.kinds import LABELS, Bounds
 from miwae.errors import SettingsError
 
@@ -23,9 +23,8 @@ def by_position(names: list[str], settings: Mapping[Any, Any] | None, what: str)
     for key, value in (settings or {}).items():
         position = _position(key, names)
         if position is None:
-            near = difflib.get_close_matches(str(key), names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {_some(names)}"
-            raise SettingsError(f"{what} names the column {key!r}, which does not exist; {hint}")
+            hint = meant(key, names, f"; there are {_some(names)}")
+            raise SettingsError(f"{what} names the column {key!r}, which does not exist{hint}")
         if position in found:
             raise SettingsError(f"{what} names the column {names[position]!r} twice")
         found[position] = value
@@ -59,10 +58,10 @@ def require_kind(name: str, kind: Any) -> None:
 
 def checked_role(name: str, role: Any) -> Role:
     if role not in get_args(Role):
-        near = difflib.get_close_matches(str(role), get_args(Role), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        words = get_args(Role)
         raise SettingsError(
-            f"column {name!r}: the role {role!r} is not one of {', '.join(get_args(Role))}{hint}"
+            f"column {name!r}: the role {role!r} is not one of {', '.join(words)}"
+            f"{meant(role, words)}"
         )
     return role
 

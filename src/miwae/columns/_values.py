@@ -2,7 +2,7 @@
 
 import datetime
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +29,10 @@ _STORAGES: dict[Storage, Any] = {
     "clock": datetime.time,
 }
 
+# In several copies of a table below each other, the number of the copy (0 for the original) and of
+# the row (from 1), by the names that R's mice gives to them.
+COPY, ROW = ".imp", ".id"
+
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 DAY = 86400
 
@@ -43,6 +47,16 @@ def check_names(names: Sequence[str]) -> None:
         if name in seen:
             raise DataError(f"two columns are named {name!r}: rename one of them")
         seen.add(name)
+
+
+def require_free(names: Sequence[str], added: Iterable[str]) -> None:
+    """Refuse, before long work, a table that has a column called as one that will be added."""
+    for name in added:
+        if name in names:
+            raise DataError(
+                f"the table has a column {name!r} already, which is the name of a column that "
+                "would be added: rename it"
+            )
 
 
 def storage_of(cls: type) -> Storage | None:

@@ -13,4 +13,4 @@ called before. Text and Excel files need no pyarrow.
 from miwae.documents._document import DEFAULT_NA, Document, Reading
 from miwae.documents._files import open_document, require_writable, write, write_frame, write_long
 from miwae.documents._frame import Frame
-from miwae.documents._further import FLAG, require_free_names
+from miwae.documents._further import FLAG

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from miwae._extras import extra
 from miwae.columns import check_names
 from miwae.documents._document import Document, Family, Patch, Reading
-from miwae.documents._frame import NO_COLUMNS, Frame, arrow_bytes, arrow_table, extra
+from miwae.documents._frame import NO_COLUMNS, Frame, arrow_bytes, arrow_table
 from miwae.errors import DataError
 
 

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Int, Shaped
 
+from miwae._extras import extra
 from miwae.columns import Cells, check_names, filled_objects, read_objects
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
-from miwae.documents._frame import NO_COLUMNS, Frame, extra, objects_of
+from miwae.documents._frame import NO_COLUMNS, Frame, objects_of
 from miwae.errors import DataError, SettingsError
 
 _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384

@@ -6,14 +6,16 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from miwae._atomic import require_directory, write_atomically
+from miwae._extras import extra
+from miwae.columns import COPY, ROW, require_free
 from miwae.documents._arrow import open_arrow
 from miwae.documents._dialect import Dialect
 from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
 from miwae.documents._excel import LARGE, RATIO, open_excel, workbook_bytes
-from miwae.documents._frame import Frame, arrow_bytes, arrow_table, extra, stacked, texts_of
+from miwae.documents._frame import Frame, arrow_bytes, arrow_table, stacked, texts_of
 from miwae.documents._further import further_columns
 from miwae.documents._json import json_bytes, open_json
 from miwae.documents._opening import open_text
@@ -44,9 +46,6 @@ _LIBRARIES: dict[Family, tuple[str, ...]] = {
 
 _GZIP = b"\x1f\x8b"
 _MAGIC = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"FEA1": ".feather", b"PK\x03\x04": ".xlsx"}
-
-# The columns that say which copy and which row a line of the long format is, as in R's mice.
-_COPY, _ROW = ".imp", ".id"
 
 
 def open_document(
@@ -164,18 +163,9 @@ def require_writable(document: Document | None, path: str, *, long: bool = False
         if family == "statistics":  # which have rules for names
             statistics_bytes(Frame(document.names, ((0,),) * len(document.names)), _suffix(path))
     if document is not None and long:
-        _refuse_long_names(document.names)
+        require_free(document.names, (COPY, ROW))
     if path != "-":
         require_directory(path)
-
-
-def _refuse_long_names(names: Sequence[str]) -> None:
-    taken = {_COPY, _ROW} & set(names)
-    if taken:
-        raise DataError(
-            f"the table has a column {', '.join(sorted(taken))} already, which the long format "
-            "needs for itself: rename it"
-        )
 
 
 def write(
@@ -219,12 +209,12 @@ def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
     `.id`, the number of the row from 1.
     """
     document, suffix = reading.document, _suffix(path)
-    _refuse_long_names(document.names)
+    require_free(document.names, (COPY, ROW))
     family = _family_to_write(document.family, path)
     frames = (reading.frame(cells, as_text=family == "text") for cells in [{}, *copies])
     rows = range(1, document.n_rows + 1)
     numbered = (
-        Frame((_COPY, _ROW, *names), ([number] * len(rows), rows, *columns))
+        Frame((COPY, ROW, *names), ([number] * len(rows), rows, *columns))
         for number, (names, columns) in enumerate(frames)
     )
     dialect = reading.dialect(suffix) if isinstance(reading, TextReading) else None

@@ -1,7 +1,6 @@
 """The plain frame: names and columns, by which tables get from one file format to another."""
 
 import datetime
-import importlib
 import io
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -9,16 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
+from miwae._extras import extra
 from miwae.errors import DataError
-
-_NEEDED_BY = {
-    "pyarrow": "Parquet and Feather need pyarrow: pip install 'miwae[parquet]'",
-    "openpyxl": "Excel files need openpyxl: pip install 'miwae[excel]'",
-    **dict.fromkeys(
-        ("pyreadstat", "pandas"),
-        "Stata, SPSS and SAS files need pyreadstat and pandas: pip install 'miwae[stata]'",
-    ),
-}
 
 
 class Frame(NamedTuple):
@@ -71,14 +62,6 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 def _is_arrow(column: Any) -> bool:
     return hasattr(column, "chunks")
-
-
-def extra(name: str) -> Any:
-    """A library that is not always installed, or an error that says how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise DataError(_NEEDED_BY[name.partition(".")[0]]) from None
 
 
 def objects_of(column: Any) -> list[Any]:

@@ -7,19 +7,8 @@ import numpy as np
 
 from miwae.documents._document import Patch, Reading
 from miwae.documents._frame import Frame, only_at
-from miwae.errors import DataError
 
 FLAG = ".imputed"
-
-
-def require_free_names(names: tuple[str, ...], words: tuple[str, ...]) -> None:
-    """Refuse, before long work, a table that has a column called as one that will be added."""
-    taken = [name + word for name in names for word in words if name + word in names]
-    if taken:
-        raise DataError(
-            f"the table has a column {taken[0]!r} already, which is the name of a column that "
-            "would be added: rename it"
-        )
 
 
 def further_columns(

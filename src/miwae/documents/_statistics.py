@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int
 
+from miwae._extras import extra
 from miwae.columns import check_names
 from miwae.documents._document import Document, Family, Patch, Reading
-from miwae.documents._frame import NO_COLUMNS, Frame, extra, objects_of
+from miwae.documents._frame import NO_COLUMNS, Frame, objects_of
 from miwae.errors import DataError
 
 # What pyreadstat calls the format of each suffix, when reading and when writing.

@@ -1,8 +1,7 @@
 """How far imputations are from the truth.
 
 Every metric takes `scored`, True for the cells to compare: those that were hidden. Other cells are
-never read. With `scale`, distances in a column are divided by its entry, so that columns of
-different units can be averaged; `column_deviations` returns such a scale.
+never read. Columns of different units have to be standardised before, to be averaged.
 """
 
 from typing import TypeAlias
@@ -17,7 +16,6 @@ Table: TypeAlias = Float[np.ndarray, "N D"]
 Hidden: TypeAlias = Bool[np.ndarray, "N D"]
 Draws: TypeAlias = Float[np.ndarray, "M N D"]
 Flags: TypeAlias = Bool[np.ndarray, " D"]  # True for columns of category codes
-Scale: TypeAlias = Float[np.ndarray, " D"] | None
 
 
 def column_deviations(x: Table) -> Float[np.ndarray, " D"]:
@@ -26,24 +24,24 @@ def column_deviations(x: Table) -> Float[np.ndarray, " D"]:
     return np.where(deviation > 0, deviation, 1.0)
 
 
-def mse(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
+def mse(truth: Table, imputed: Table, scored: Hidden) -> float:
     """Mean squared error."""
-    return float(np.mean(_errors(truth, imputed, scored, scale) ** 2))
+    return float(np.mean(_errors(truth, imputed, scored) ** 2))
 
 
-def rmse(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
+def rmse(truth: Table, imputed: Table, scored: Hidden) -> float:
     """Root mean squared error."""
-    return float(np.sqrt(mse(truth, imputed, scored, scale)))
+    return float(np.sqrt(mse(truth, imputed, scored)))
 
 
-def mae(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
+def mae(truth: Table, imputed: Table, scored: Hidden) -> float:
     """Mean absolute error."""
-    return float(np.mean(np.abs(_errors(truth, imputed, scored, scale))))
+    return float(np.mean(np.abs(_errors(truth, imputed, scored))))
 
 
 def accuracy(truth: Table, imputed: Table, scored: Hidden) -> float:
     """The share of category codes that are correct."""
-    return float(np.mean(_errors(truth, imputed, scored, None) == 0))
+    return float(np.mean(_errors(truth, imputed, scored) == 0))
 
 
 def log_loss(
@@ -60,7 +58,7 @@ def log_loss(
     return float(-np.mean(np.log(np.maximum(of_truth, np.finfo(of_truth.dtype).eps))))
 
 
-def crps(truth: Table, samples: Draws, scored: Hidden, scale: Scale = None) -> float:
+def crps(truth: Table, samples: Draws, scored: Hidden) -> float:
     """The mean continuous ranked probability score, in its fair form.
 
     For M draws X of a cell with the value y it is the mean of |X - y| minus half the mean of
@@ -68,8 +66,8 @@ def crps(truth: Table, samples: Draws, scored: Hidden, scale: Scale = None) -> f
     itself for every M; the plain form, which divides by M^2, is worse for small M.
     """
     _require_scored(scored, len(samples))
-    y = _scaled(truth, scale)[scored]
-    draws = np.sort(_scaled(samples, scale)[:, scored], axis=0)
+    y = truth[scored]
+    draws = np.sort(samples[:, scored], axis=0)
     m = len(draws)
     # In how many pairs a sorted draw is the larger one, minus those in which it is the smaller.
     times = 2 * np.arange(m) - (m - 1)
@@ -77,15 +75,14 @@ def crps(truth: Table, samples: Draws, scored: Hidden, scale: Scale = None) -> f
     return float(np.mean(np.abs(draws - y).mean(0) - between))
 
 
-def energy_score(truth: Table, samples: Draws, scored: Hidden, scale: Scale = None) -> float:
+def energy_score(truth: Table, samples: Draws, scored: Hidden) -> float:
     """The CRPS of whole rows: Euclidean distances over the scored cells of each row.
 
     Unlike the mean CRPS it also depends on the joint distribution of the cells of a row. Fair
     form, as `crps`; the mean over rows that have a scored cell.
     """
     _require_scored(scored, len(samples))
-    y = np.where(scored, _scaled(truth, scale), 0.0)
-    draws = np.where(scored, _scaled(samples, scale), 0.0)
+    y, draws = np.where(scored, truth, 0.0), np.where(scored, samples, 0.0)
     m = len(draws)
     to_truth = np.linalg.norm(draws - y, axis=-1).mean(0)
     between = sum(np.linalg.norm(draws[i + 1 :] - draws[i], axis=-1).sum(0) for i in range(m - 1))
@@ -99,29 +96,24 @@ def coverage(truth: Table, lower: Table, upper: Table, scored: Hidden) -> float:
     return float(np.mean((lower[scored] <= y) & (y <= upper[scored])))
 
 
-def width(lower: Table, upper: Table, scored: Hidden, scale: Scale = None) -> float:
+def width(lower: Table, upper: Table, scored: Hidden) -> float:
     """The mean width of intervals."""
-    return float(np.mean(_errors(lower, upper, scored, scale)))
+    return float(np.mean(_errors(lower, upper, scored)))
 
 
-def wasserstein(truth: Table, imputed: Table, scored: Hidden, scale: Scale = None) -> float:
+def wasserstein(truth: Table, imputed: Table, scored: Hidden) -> float:
     """The mean over columns of the Wasserstein-1 distance between imputed and true values.
 
     It compares distributions: an imputation by means has a large distance, even with a small MSE.
     """
     _require_scored(scored)
-    y, filled = _scaled(truth, scale), _scaled(imputed, scale)
     columns = [(j, scored[:, j]) for j in np.flatnonzero(scored.any(0))]
-    return float(np.mean([wasserstein_distance(y[s, j], filled[s, j]) for j, s in columns]))
+    return float(np.mean([wasserstein_distance(truth[s, j], imputed[s, j]) for j, s in columns]))
 
 
-def _errors(truth: Table, imputed: Table, scored: Hidden, scale: Scale) -> Float[np.ndarray, " H"]:
+def _errors(truth: Table, imputed: Table, scored: Hidden) -> Float[np.ndarray, " H"]:
     _require_scored(scored)
-    return _scaled(imputed, scale)[scored] - _scaled(truth, scale)[scored]
-
-
-def _scaled(x: Float[np.ndarray, "... D"], scale: Scale) -> Float[np.ndarray, "... D"]:
-    return x if scale is None else x / scale
+    return imputed[scored] - truth[scored]
 
 
 def _require_scored(scored: Bool[np.ndarray, "..."], n_draws: int = 2) -> None:

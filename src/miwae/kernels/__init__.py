@@ -3,17 +3,3 @@
 from miwae.kernels._linalg import cholesky_solve, solve_lower, solve_lower_transposed
 from miwae.kernels._student_t import softplus, standard_student_t, student_t_log_prob
 from miwae.kernels._threefry import bits, fold_in, normal, split_key, uniform
-
-__all__ = [
-    "bits",
-    "cholesky_solve",
-    "fold_in",
-    "normal",
-    "softplus",
-    "solve_lower",
-    "solve_lower_transposed",
-    "split_key",
-    "standard_student_t",
-    "student_t_log_prob",
-    "uniform",
-]

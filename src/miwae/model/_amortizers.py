@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from miwae._shapes import Inputs, InputsSeen, Kappa
 from miwae.model._fill import AbstractFill
 from miwae.model._linear import FactorAnalysis, LinearPosterior
-from miwae.model._posteriors import AbstractPosterior
+from miwae.model._posteriors import LATENT_DF_FLOOR, AbstractPosterior
 from miwae.model._proposals import AbstractProposal, LinearProposal
 from miwae.model._widths import applied, require_width
 from miwae.model.observations._levels import LinearStart
@@ -20,6 +20,7 @@ from miwae.model.observations._levels import LinearStart
 # wider, and its tails those of a normal distribution. Beyond, with few samples, float32 overflows.
 MOST_WIDENING = 7.0
 N_SCORING = 2  # steps towards the mode of a row whose cells are not Gaussian
+INITIAL_DF = 8.0  # of what the core proposes
 LIGHTEST_TAIL = 5.0  # about 900 degrees of freedom
 
 
@@ -66,8 +67,6 @@ class LinearAmortizer(AbstractAmortizer):
     fill: AbstractFill
     encoder: Callable[[Float[Array, "B I"]], Kappa]
     start: LinearStart | None = None  # for columns that are not Gaussian to the core
-    df_floor: float = eqx.field(static=True, default=2.1)
-    initial_df: float = eqx.field(static=True, default=8.0)
 
     def __call__(self, inputs: Inputs, seen: InputsSeen) -> AbstractProposal:
         # The core is where the proposal starts from; what it lacks later on is the encoder's to
@@ -85,7 +84,7 @@ class LinearAmortizer(AbstractAmortizer):
         delta, gamma, tail = jnp.split(correction, 3, axis=-1)
         gamma = jnp.clip(gamma, -MOST_WIDENING, MOST_WIDENING)
         tail = jnp.minimum(tail, LIGHTEST_TAIL)
-        df = self.df_floor + (self.initial_df - self.df_floor) * jnp.exp(tail)
+        df = LATENT_DF_FLOOR + (INITIAL_DF - LATENT_DF_FLOOR) * jnp.exp(tail)
         return LinearProposal(core.mean, core.cholesky, core.inverse, delta, jnp.exp(gamma), df)
 
     def _of_core(self, inputs: Inputs, seen: InputsSeen) -> LinearPosterior:

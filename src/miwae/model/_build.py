@@ -25,7 +25,6 @@ from miwae.model.networks._convolutional import (
 from miwae.model.networks._dense import Dense, DenseLayer, LinearResidual
 from miwae.model.networks._recurrent import RecurrentDecoder, RecurrentEncoder
 from miwae.model.observations._base import AbstractObservation
-from miwae.model.observations._columns import MixedColumns
 from miwae.model.observations._levels import LinearStart
 
 
@@ -259,10 +258,9 @@ def _linear_parts(
     observation: AbstractObservation, core: FactorAnalysis
 ) -> tuple[DenseLayer, LinearStart | None]:
     """The linear decoder, and where the proposals of columns that are not Gaussian start."""
-    line, start = observation.linearise(core.mean, core.noise), None
-    if isinstance(observation, MixedColumns):
-        start = observation.linear_start(core.mean, core.noise)
+    line = observation.linearise(core.mean, core.noise)
     bias = line.slope @ core.mean + line.offset
+    start = observation.linear_start(core.mean, core.noise)
     return DenseLayer(line.slope @ core.loadings, bias), start
 
 

@@ -188,15 +188,8 @@ def _inverse(
     return a, log_det
 
 
-class _Totals(NamedTuple):
-    """What the M-step needs of the rows themselves, which no iteration changes."""
-
-    xx: Float[np.ndarray, " D"]
-    count: Float[np.ndarray, " D"]
-
-
 def _maximise(
-    sums: _Moments, totals: _Totals, patterns: _Patterns, ridge: float, floor: float
+    sums: _Moments, x: Float[np.ndarray, "N D"], patterns: _Patterns, ridge: float, floor: float
 ) -> _Parameters:
     """The M-step: a ridge regression of each feature on the factors, then its noise."""
     zz, n_extended = sums.zz[patterns.pattern_of], sums.zz.shape[1]
@@ -204,9 +197,10 @@ def _maximise(
     penalty = np.append(np.full(n_extended - 1, ridge), 0.0)
     weights = np.linalg.solve(zz + np.diag(penalty + 1e-6), sums.xz[..., None])[..., 0]
     fitted = np.einsum("dm,dmk,dk->d", weights, zz, weights, optimize=True)
-    squares = totals.xx - 2 * np.sum(weights * sums.xz, axis=1) + fitted
+    squares = np.sum(x**2, axis=0) - 2 * np.sum(weights * sums.xz, axis=1) + fitted
     squares += ridge * np.sum(weights[:, :-1] ** 2, axis=1)
-    noise = np.maximum(squares / np.maximum(totals.count, 1.0), floor)
+    count = patterns.seen.sum(axis=0)[patterns.pattern_of]
+    noise = np.maximum(squares / np.maximum(count, 1.0), floor)
     return _Parameters(weights[:, :-1], weights[:, -1], noise)
 
 
@@ -269,14 +263,13 @@ def fit_factor_analysis(
     model = _start(x, observed, min(n_factors, x.shape[1]), noise_floor)
     known = np.where(observed, x, 0.0).astype(np.float64)
     patterns = _patterns(observed)
-    totals = _Totals(np.sum(known**2, axis=0), observed.sum(axis=0).astype(np.float64))
     trace = []
     for _ in range(n_iterations):
         sums = _expect(model, known, observed, patterns, block_rows)
         trace.append(_objective(model, sums.log_prob, ridge))
-        model = _maximise(sums, totals, patterns, ridge, noise_floor)
+        model = _maximise(sums, known, patterns, ridge, noise_floor)
         if deadline is not None and time.monotonic() > deadline:
             break
     last = _expect(model, known, observed, patterns, block_rows).log_prob
-    fitted = FactorAnalysis(*(jnp.asarray(a.astype(np.float32)) for a in model))
+    fitted = FactorAnalysis(*(jnp.asarray(a, dtype=jnp.float32) for a in model))
     return FactorFit(fitted, np.array([*trace, _objective(model, last, ridge)]))

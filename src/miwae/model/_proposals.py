@@ -62,15 +62,21 @@ class AbstractProposal(eqx.Module):
         return jnp.zeros((n_samples, 1))
 
 
-class NormalProposal(AbstractProposal):
-    """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
+class AbstractSymmetric(AbstractProposal):
+    """A proposal that is symmetric about its location."""
 
-    loc: PerLatent
-    scale: PerLatent
+    loc: eqx.AbstractVar[PerLatent]
 
     @property
     def centre(self) -> PerLatent:
         return self.loc
+
+
+class NormalProposal(AbstractSymmetric):
+    """Independent normals: the diagonal Gaussian of Kingma & Welling (2014)."""
+
+    loc: PerLatent
+    scale: PerLatent
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
         loc, scale = features_first(self.loc), features_first(self.scale)
@@ -83,16 +89,12 @@ class NormalProposal(AbstractProposal):
         return jnp.sum(-0.5 * (eps * eps + LOG_2PI) - jnp.log(scale), axis=0)
 
 
-class StudentTProposal(AbstractProposal):
+class StudentTProposal(AbstractSymmetric):
     """Independent Student-t distributions, as in the paper's section 4.2."""
 
     loc: PerLatent
     scale: PerLatent
     df: PerLatent
-
-    @property
-    def centre(self) -> PerLatent:
-        return self.loc
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
         loc, scale, df = map(features_first, (self.loc, self.scale, self.df))
@@ -124,15 +126,11 @@ def _whiten(tril: Matrices, centred: Latents) -> tuple[Latents, PerRow]:
     return features_last(eps), log_det
 
 
-class FullNormalProposal(AbstractProposal):
+class FullNormalProposal(AbstractSymmetric):
     """Normal with full covariance `T T'`, T lower triangular."""
 
     loc: PerLatent
     tril: Matrices
-
-    @property
-    def centre(self) -> PerLatent:
-        return self.loc
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
         eps = _standard_normal(key, n_samples, self.loc)
@@ -143,16 +141,12 @@ class FullNormalProposal(AbstractProposal):
         return -0.5 * jnp.sum(eps * eps + LOG_2PI, axis=-1) - log_det[None]
 
 
-class FullStudentTProposal(AbstractProposal):
+class FullStudentTProposal(AbstractSymmetric):
     """Multivariate Student-t with full scale `T T'` and one degree of freedom per row."""
 
     loc: PerLatent
     tril: Matrices
     df: PerRow
-
-    @property
-    def centre(self) -> PerLatent:
-        return self.loc
 
     def sample(self, key: Keys, n_samples: int) -> Latents:
         """A normal over the root of a gamma variable, with implicit gradients in `df`."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from miwae import frames
+from miwae._extras import extra
 from miwae.columns import Column, seconds_text
 from miwae.errors import SettingsError
 
@@ -22,10 +23,9 @@ LONGEST = 22
 def axes(ax: "Axes | None", width: float = 5.5, height: float = 3.4) -> "Axes":
     """The axes to draw into: those that were given, or the only ones of a new figure."""
     if ax is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise SettingsError("plots need matplotlib: pip install 'miwae[plots]'") from error
+        extra("matplotlib.figure")
+        from matplotlib.figure import Figure
+
         ax = Figure(figsize=(width, height), layout="constrained", dpi=120).subplots()
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color("#999999")

@@ -7,16 +7,14 @@ from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
+from jaxtyping import Float
 
 from miwae._words import counted
-from miwae.columns import Cells
+from miwae.columns import COPY, ROW, Cells, require_free
 from miwae.errors import DataError, SettingsError
 from miwae.frames import columns, completed, n_rows, names, stacked, with_columns
 from miwae.pooling._models import fit_columns, fit_formula, is_estimator, pandas_copies, read_model
 from miwae.pooling._rubin import Pooled, pool
-
-# The names that R's mice gives to the number of the copy and of the row.
-COPY, ROW = ".imp", ".id"
 
 
 class MultiplyImputed(Sequence[Any]):
@@ -38,7 +36,7 @@ class MultiplyImputed(Sequence[Any]):
 
     Examples:
         >>> import numpy as np, pandas as pd
-        >>> from miwae.columns import Cells
+        >>> from miwae.columns import COPY, ROW, Cells, require_free
         >>> from miwae.pooling import MultiplyImputed
         >>> frame = pd.DataFrame({"x": [1.0, 2, 3, 4, 5], "y": [1.1, 1.9, np.nan, 4.2, 4.8]})
         >>> cells = [{1: Cells(np.array([2]), np.array([value]))} for value in (2.8, 3.1, 3.0)]
@@ -121,6 +119,22 @@ class MultiplyImputed(Sequence[Any]):
     def apply(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Any]:
         """The results of `function(copy, *args, **kwargs)` for each copy, in order."""
         return [function(frame, *args, **kwargs) for frame in self]
+
+    def expectation(self, function: Callable[[Any], Any]) -> Float[np.ndarray, "N ..."]:
+        """The mean over the copies of a function of completed rows: `E[h(x) | x_obs]`.
+
+        The function goes from a copy to one number (or vector) for each of its rows.
+        """
+        total: Any = 0.0
+        for copy in self:
+            value = np.asarray(function(copy), dtype=np.float64)
+            if value.ndim == 0 or len(value) != self.n_rows:
+                raise DataError(
+                    f"the function must return one value for each of the {self.n_rows} rows, but "
+                    f"returned an array of shape {value.shape}"
+                )
+            total = total + value
+        return total / len(self)
 
     def fit(
         self,
@@ -217,12 +231,7 @@ class MultiplyImputed(Sequence[Any]):
         return pool(estimates, variances, df_complete=df_complete)
 
     def _long(self, numbers: range) -> Any:
-        taken = {COPY, ROW} & set(names(self._frame))
-        if taken:
-            raise DataError(
-                f"the table has a column {', '.join(sorted(taken))} already, which the long "
-                "format adds: rename it"
-            )
+        require_free(names(self._frame), (COPY, ROW))
         # Without any cells, columns that have no value get the type that they have in the copies.
         first = self._cells[0].items()
         none = {i: replace(c, rows=c.rows[:0], values=c.values[:0]) for i, c in first}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from miwae._extras import extra
 from miwae._words import counted
 from miwae.columns import TIMES, Cells, Column
 from miwae.errors import DataError, SettingsError
@@ -38,7 +39,8 @@ def is_estimator(model: Any) -> bool:
 
 def read_model(model: Any) -> Model:
     """The model to fit with statsmodels, from what `MultiplyImputed.fit` accepts."""
-    sm = _statsmodels()
+    extra("formulaic")
+    sm = extra("statsmodels.api")
     if isinstance(model, str):
         return Model(sm.OLS)
     if not is_estimator(model) and callable(model):
@@ -56,16 +58,6 @@ def read_model(model: Any) -> Model:
         f"{model!r} gives no standard errors that Rubin's rules could use. LinearRegression() and "
         f"LogisticRegression(C=np.inf), without penalty and class weights, do. {REMEDY}"
     )
-
-
-def _statsmodels() -> Any:
-    try:
-        import formulaic  # noqa: F401
-        import statsmodels.api
-    except ModuleNotFoundError as error:
-        message = f'fitting models needs {error.name}: pip install "miwae[stats]"'
-        raise SettingsError(message) from error
-    return statsmodels.api
 
 
 def fit_formula(copies: Copies, names: Sequence[str], model: Model, formula: str) -> list[Any]:

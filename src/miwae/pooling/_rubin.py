@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import stdtr, stdtrit
 
+from miwae._extras import extra
 from miwae._words import counted
 from miwae.errors import SettingsError
 from miwae.pooling._quantities import read_quantities
@@ -78,11 +79,7 @@ class Pooled:
 
     def to_frame(self) -> Any:
         """A pandas data frame with a row per quantity."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            raise SettingsError('to_frame needs pandas: pip install "miwae[stats]"') from error
-        return pd.DataFrame(self._columns())
+        return extra("pandas").DataFrame(self._columns())
 
     def _columns(self) -> Mapping[str, tuple[str, ...] | np.ndarray]:
         terms = self.names or tuple(str(i) for i in range(np.size(self.estimate)))

@@ -5,6 +5,6 @@
 The page is a single file without references to any other: it opens offline and from disk.
 """
 
-from miwae.report._page import Report, report_on, require_jinja
+from miwae.report._page import Report, report_on
 
-__all__ = ["Report", "report_on", "require_jinja"]
+__all__ = ["Report", "report_on"]

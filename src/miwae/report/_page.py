@@ -14,8 +14,8 @@ from typing import Any, final
 import numpy as np
 
 from miwae._atomic import write_atomically
+from miwae._extras import extra
 from miwae.columns import Cells, Column, ColumnSchema, inspect_columns, missing_cells, plain_values
-from miwae.errors import SettingsError
 from miwae.report import _figures as figures
 from miwae.report import _sentences as sentences
 from miwae.report._facts import Facts, facts_of
@@ -50,14 +50,6 @@ class Report:
         return f"Report({self.data['title']!r}, {len(self.html) // 1000} kB); report.save(path)"
 
 
-def require_jinja() -> None:
-    """Find out before long work whether there can be a report."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise SettingsError("a report needs jinja2: pip install 'miwae[report]'") from error
-
-
 def report_on(
     fitted: FittedTable,
     columns: Sequence[Column],
@@ -77,7 +69,7 @@ def report_on(
         command: what to type to do it again.
         of_text: whether the columns come from a text file.
     """
-    require_jinja()
+    extra("jinja2")
     inspection = inspect_columns(columns, fitted.schema, of_text=of_text)
     imputed = fitted.means(fitted.encoded(columns)) if imputed is None else imputed
     facts = facts_of(fitted, columns, inspection, imputed, title=title, command=command)

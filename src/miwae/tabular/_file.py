@@ -15,7 +15,7 @@ from miwae.columns import ColumnSchema, Scale, Schema, check_names, is_missing
 from miwae.columns.kinds import KINDS_IN_ORDER, LABELS, AbstractKind, Coded, Points
 from miwae.errors import DataError, FileFormatError
 from miwae.events import Event
-from miwae.model import AbstractObservation
+from miwae.model import MixedColumns
 from miwae.tabular._fitted import FittedTable
 from miwae.tabular._fitting import FittedModel, empty_model
 from miwae.tabular._observation import TableModel
@@ -123,7 +123,7 @@ def _models(
 
 
 def _require_plausible(
-    path: str | Path, settings: TableSettings, observation: AbstractObservation, n_models: int
+    path: str | Path, settings: TableSettings, observation: MixedColumns, n_models: int
 ) -> None:
     """Before anything is allocated: a file cannot hold a model larger than itself."""
     n_latent, hidden, layers = settings.n_latent, settings.n_hidden, settings.n_layers

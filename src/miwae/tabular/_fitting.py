@@ -18,13 +18,7 @@ from miwae._progress import Progressor
 from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
 from miwae._words import counted
 from miwae.inference import compile_sampling
-from miwae.model import (
-    AbstractObservation,
-    Autoencoder,
-    FactorAnalysis,
-    linear_autoencoder,
-    linear_core,
-)
+from miwae.model import Autoencoder, FactorAnalysis, MixedColumns, linear_autoencoder, linear_core
 from miwae.tabular._ensemble import Rows, Seen
 from miwae.tabular._held_out import HeldOut, predicted
 from miwae.tabular._observation import LOWEST_FLOOR, with_floors
@@ -73,7 +67,7 @@ def seed_key(settings: TableSettings) -> Key[Array, ""]:
 
 
 def fit_ensemble(
-    observation: AbstractObservation,
+    observation: MixedColumns,
     x: Rows,
     observed: Seen,
     table_settings: TableSettings,
@@ -150,7 +144,7 @@ def _checked(check: Callable[[], None], callback: TrainingCallback | None) -> Tr
 
 
 def fit_model(
-    observation: AbstractObservation,
+    observation: MixedColumns,
     x: Rows,
     observed: Seen,
     *,
@@ -237,7 +231,7 @@ def _core_rows(
 
 
 def _assembled(
-    observation: AbstractObservation,
+    observation: MixedColumns,
     core: FactorAnalysis,
     table_settings: TableSettings,
     key: Key[Array, ""],
@@ -247,7 +241,7 @@ def _assembled(
 
 
 def compile_imputation(
-    observation: AbstractObservation,
+    observation: MixedColumns,
     observed: Seen,
     table_settings: TableSettings,
     settings: TrainingSettings,
@@ -273,16 +267,14 @@ def compile_imputation(
 
 
 def empty_model(
-    observation: AbstractObservation, table_settings: TableSettings, settings: TrainingSettings
+    observation: MixedColumns, table_settings: TableSettings, settings: TrainingSettings
 ) -> tuple[Autoencoder, TrainingState]:
     """A model of the right structure, to load another one's arrays into."""
     autoencoder = _empty_autoencoder(observation, table_settings)
     return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
 
 
-def _empty_autoencoder(
-    observation: AbstractObservation, table_settings: TableSettings
-) -> Autoencoder:
+def _empty_autoencoder(observation: MixedColumns, table_settings: TableSettings) -> Autoencoder:
     n_inputs, n_latent = observation.n_inputs, table_settings.n_latent
     arrays = np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs)
     core = FactorAnalysis(*(jax.numpy.asarray(a, dtype=jax.numpy.float32) for a in arrays))

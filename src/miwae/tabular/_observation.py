@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from miwae.columns import Schema
-from miwae.columns.kinds import Family
-from miwae.model import AbstractObservation, Coded, FactorAnalysis, MixedColumns, Stretch
+from miwae.model import Coded, FactorAnalysis, MixedColumns, Stretch
 
 # The floor under the scale of a column is a share of its noise in the linear core, within limits.
 FLOOR_SHARE = 0.2
@@ -19,17 +18,6 @@ HIGHEST_FLOOR = 0.3
 
 # In the units of Monte Carlo error of a statistic that nobody reads.
 ANY_ERROR = 1e30
-
-# Which of the three parts of the observation model a family belongs to.
-_PART = {
-    "student_t": 0,
-    "stretched_normal": 0,
-    "bernoulli": 1,
-    "categorical": 1,
-    "ordinal": 1,
-    "points": 1,
-    "count": 2,
-}
 
 
 @final
@@ -47,11 +35,14 @@ class TableModel:
         """For the kinds of the modelled columns."""
         kinds = [schema.columns[position].kind for position in schema.modelled]
         families = [kind.family for kind in kinds if kind.family is not None]
-        part = np.array([_PART[family.name] for family in families], dtype=int)
-        numbers, coded, counts = (np.flatnonzero(part == i) for i in range(3))
+        names = np.array([family.name for family in families], dtype=str)
+        is_number, is_count = names == "number", names == "count"
+        numbers, counts = np.flatnonzero(is_number), np.flatnonzero(is_count)
+        coded = np.flatnonzero(~is_number & ~is_count)
+        stretches = [families[i].stretch for i in numbers]
         observation = MixedColumns.of(
-            [_stretch(families[i]) for i in numbers],
-            [_coded(families[i]) for i in coded],
+            [Stretch(*own) if own else None for own in stretches],
+            [Coded(f.name, f.values, f.shares) for f in (families[i] for i in coded)],
             len(counts),
         )
         n_numbers, n_coded, n_levels, _ = observation.sizes
@@ -61,9 +52,9 @@ class TableModel:
         units = np.array([kind.unit for kind in kinds], dtype=np.float32)
         scale = np.full(observation.n_statistics, ANY_ERROR, dtype=np.float32)
         scale[: len(numbers)] = units[numbers]
-        is_points = np.array([families[i].name == "points" for i in coded], dtype=bool)
+        is_points = names[coded] == "points"
         scale[n_numbers + np.flatnonzero(is_points)] = 1.0
-        sizes = [families[i].size for i in coded]
+        sizes = [len(families[i].values) for i in coded]
         column = np.repeat(np.arange(len(coded)), sizes)
         levels = n_numbers + n_coded + np.arange(len(column))
         scale[levels[~is_points[column]]] = 1.0
@@ -84,26 +75,12 @@ class TableModel:
         return wide, seen
 
 
-def _stretch(family: Family) -> Stretch | None:
-    return Stretch(*family.parameters) if family.name == "stretched_normal" else None
-
-
-def _coded(family: Family) -> Coded:
-    if family.name == "points":
-        values, shares = zip(*family.parameters, strict=True)
-        return Coded("points", values, shares)
-    sort = "ordinal" if family.name == "ordinal" else "category"
-    return Coded(sort, range(family.size), [1 / family.size] * family.size)
-
-
-def with_floors(observation: AbstractObservation, core: FactorAnalysis) -> AbstractObservation:
+def with_floors(observation: MixedColumns, core: FactorAnalysis) -> MixedColumns:
     """Floors under the scales: a share of what the linear core leaves unexplained in a column.
 
     The paper's floor of 0.1 is too high for columns that follow from the others, and hides it; for
     columns with repeated values a lower one lets the model spend itself on them.
     """
     floors = np.clip(FLOOR_SHARE * np.sqrt(core.noise), LOWEST_FLOOR, HIGHEST_FLOOR)
-    of_columns = isinstance(observation, MixedColumns)
-    where = (lambda o: o.floor) if of_columns else (lambda o: o.scale_floor)
-    own = jnp.asarray(floors[: len(where(observation))].astype(np.float32))
-    return eqx.tree_at(where, observation, own)
+    own = jnp.asarray(floors[: len(observation.floor)].astype(np.float32))
+    return eqx.tree_at(lambda o: o.floor, observation, own)

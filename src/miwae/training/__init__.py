@@ -3,7 +3,8 @@
 from miwae.training._checkpoint import DAMAGE, load_header, load_tree, require_finite, save_tree
 from miwae.training._history import TrainingProgress, TrainingRecord, TrainingResult, Unseen
 from miwae.training._holdout import Evaluation
-from miwae.training._loop import compilation_time, fit, refit_amortizer
+from miwae.training._loop import fit, refit_amortizer
+from miwae.training._programs import compilation_time
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState, initial_state
 from miwae.training._stream import fit_stream

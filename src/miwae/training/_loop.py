@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from miwae._arrays import padded_size, require_trainable
-from miwae._compilation import compiling, make_room_for_programs, program_of, seconds_to_compile
+from miwae._arrays import require_trainable
+from miwae._compilation import compiling, make_room_for_programs
 from miwae._interrupts import keeping_interrupts, raise_interrupt
 from miwae._threads import meanwhile
 from miwae._words import counted
 from miwae.errors import FileFormatError
-from miwae.inference import compile_sampling, conditional_mean
+from miwae.inference import compile_sampling
 from miwae.model import Autoencoder, check_data
 from miwae.training._checkpoint import load_checkpoint, save_checkpoint
 from miwae.training._guard import Guard
@@ -36,14 +36,14 @@ from miwae.training._history import (
     with_score,
 )
 from miwae.training._holdout import Evaluation, Seen, Values, evaluation_of
+from miwae.training._programs import compiled_for, n_padded, training_program
 from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState, initial_state
-from miwae.training._steps import Advanced, advance
+from miwae.training._steps import Advanced
 
 FINISH = 2**30 - 1  # folded into the key of a run for its last steps, on all observed cells
 FINISHING_CHUNKS = 10  # chunks of the last steps; time and progress are checked between them
 POLISH = 2**30 - 2  # folded into the key of a run for the steps of the amortizer alone
-FEWEST_ROWS = 64  # tables of fewer share a program
 FIRST_STEPS = 10  # if time is limited; they show how long a step takes
 NOT_LEARNED = "the held-out cells were not learned from"
 TIME_IS_UP = "the time limit was reached"
@@ -195,7 +195,7 @@ def _prepare(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
     evaluation, remaining = evaluation_of(x, observed, settings, rng, key_score, copies_of)
     guard = Guard(settings, settings.divergence * remaining.sum() / len(x))
-    start = _Moment(initial_state(autoencoder, settings, key_state, _n_padded(len(x))), guard)
+    start = _Moment(initial_state(autoencoder, settings, key_state, n_padded(len(x))), guard)
     fingerprint = "" if checkpoint is None else _fingerprint(rows, key)
     if checkpoint is not None and checkpoint.exists():
         start = _resumed(checkpoint, start, settings, fingerprint)
@@ -282,7 +282,7 @@ def _first_evaluation(
 
     def compile_steps() -> None:
         autoencoder, settings = moment.state.autoencoder, run.settings
-        with compiling("training", *_compiled_for(autoencoder, len(run.x), settings)):
+        with compiling("training", *compiled_for(autoencoder, len(run.x), settings)):
             take_steps(moment.state, 0)
 
     with meanwhile(*([compile_steps] if _reason_to_stop(run, moment.state) is None else [])):
@@ -295,52 +295,14 @@ def _first_evaluation(
 def _steps_on(run: _Run, observed: Seen) -> Callable[[TrainingState, int], Advanced]:
     """The function that takes steps on these cells of the run's rows."""
     n_rows = len(run.x)
-    padding = ((0, _n_padded(n_rows) - n_rows), (0, 0))
+    padding = ((0, n_padded(n_rows) - n_rows), (0, 0))
     x, seen = jnp.asarray(np.pad(run.x, padding)), jnp.asarray(np.pad(observed, padding))
     weights = jnp.asarray(np.pad(run.weights, padding[0]))
-    program = _program_of(run.settings)
+    program = training_program(run.settings)
     # A NumPy scalar goes to the device without a program of its own; an addition would need one.
     whole = lambda n: jnp.asarray(np.int32(n))  # noqa: E731
     rows = (x, seen, weights, whole(n_rows))
     return lambda state, n_steps: program(state, *rows, whole(n_steps))
-
-
-def _n_padded(n_rows: int) -> int:
-    return padded_size(max(n_rows, FEWEST_ROWS))
-
-
-# Settings that the compiled program of a step depends on.
-_STRUCTURE = (
-    *("objective", "estimator", "n_samples", "batch_size", "optimizer", "learning_rate", "clip"),
-    *("schedule", "warmup_steps", "weight_decay", "input_dropout", "averaging"),
-)
-
-
-def _structure_of(settings: TrainingSettings) -> TrainingSettings:
-    names = _STRUCTURE if settings.schedule == "constant" else (*_STRUCTURE, "max_steps")
-    return TrainingSettings(**{name: getattr(settings, name) for name in names})
-
-
-def _compiled_for(
-    autoencoder: Autoencoder, n_rows: int, settings: TrainingSettings
-) -> tuple[object, ...]:
-    """What decides whether two runs share a training program."""
-    return autoencoder, _n_padded(n_rows), _structure_of(settings), settings.hasty
-
-
-def compilation_time(autoencoder: Autoencoder, n_rows: int, settings: TrainingSettings) -> float:
-    """Predicted time until the first step, and until a first row is sampled."""
-    estimand = conditional_mean(autoencoder.generative.observation)
-    sampling = seconds_to_compile("sampling", autoencoder, estimand)
-    training = seconds_to_compile("training", *_compiled_for(autoencoder, n_rows, settings))
-    return sampling + training
-
-
-def _program_of(settings: TrainingSettings) -> Callable[..., Advanced]:
-    """The compiled training program, shared by all runs that can share one."""
-    own = _structure_of(settings)
-    program = program_of(advance, hasty=settings.hasty)
-    return lambda *arrays: program(*arrays, own)
 
 
 def _evaluated(run: _Run, moment: _Moment, bound: float) -> _Moment:
@@ -412,7 +374,7 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
     settings = run.settings
     n_steps = math.ceil(settings.finish * best_step(moment.history, settings))
     key = jax.random.fold_in(run.key, FINISH)
-    state = initial_state(moment.state.best, settings, key, _n_padded(len(run.x)))
+    state = initial_state(moment.state.best, settings, key, n_padded(len(run.x)))
     state = eqx.tree_at(lambda s: s.step_scale, state, moment.state.step_scale)
     take_steps = _steps_on(run, run.observed)
     while (done := int(state.step)) < n_steps:
@@ -439,7 +401,7 @@ def _polished(run: _Run, moment: _Moment) -> TrainingState:
     state of `moment` is returned if no step was taken or training diverged.
     """
     n_steps, key = run.settings.polish, jax.random.fold_in(run.key, POLISH)
-    state = initial_state(moment.state.best, run.settings, key, _n_padded(len(run.x)))
+    state = initial_state(moment.state.best, run.settings, key, n_padded(len(run.x)))
     state = eqx.tree_at(lambda s: s.trains_all, state, jnp.asarray(np.zeros((), dtype=bool)))
     take_steps = _steps_on(run, run.visible)
     while (done := int(state.step)) < n_steps:

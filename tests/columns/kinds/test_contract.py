@@ -157,7 +157,7 @@ def test_only_modelled_kinds_have_an_observation_model(name):
     assert (kind.family is None) == (not kind.modelled)
     assert kind.unit > 0
     if kind.family is not None and kind.levels:
-        assert kind.family.size == len(kind.levels)
+        assert len(kind.family.values) == len(kind.levels)
 
 
 @pytest.mark.parametrize("name", sorted(set(KINDS) - set(MODELLED)))

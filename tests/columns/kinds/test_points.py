@@ -22,9 +22,8 @@ def test_numbers_that_take_few_values_are_modelled_by_them():
     assert known.reason.endswith("; modelled by its 3 values")
     assert kind.scale == standardisation(np.array(repeated([0.5, 1.0, 1.0, 2.5])))
     assert kind.family is not None
-    assert kind.family.parameters == tuple(
-        zip(kind.scale.forward(np.array(kind.values)).tolist(), kind.shares, strict=True)
-    )
+    assert kind.family.values == kind.scale.forward(np.array(kind.values)).tolist()
+    assert kind.family.shares == kind.shares
     assert schema_of(repeated([-0.7, 1.4])).kind.label == "continuous"
     assert schema_of(repeated([1, 2, 5])).kind.values == (1.0, 2.0, 5.0)
 

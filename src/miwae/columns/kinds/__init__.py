@@ -1,6 +1,6 @@
 """Kinds of columns: one class each."""
 
-from miwae.columns.kinds._base import AbstractKind, Bounds, Family
+from miwae.columns.kinds._base import AbstractKind, Bounds
 from miwae.columns.kinds._clock import Clock
 from miwae.columns.kinds._coded import Coded
 from miwae.columns.kinds._count import Count

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float
@@ -17,13 +17,12 @@ Limits: TypeAlias = Bounds | None  # None where the user gave none
 
 
 class Family(NamedTuple):
-    """The observation model of a column, by name; columns of one name are modelled together."""
+    """What the observation model has to know of a column."""
 
-    # "student_t", "stretched_normal", "bernoulli", "count", "points", "categorical" or
-    # "ordinal".
-    name: str
-    size: int = 1  # how many values the column can take, where they are few
-    parameters: tuple[Any, ...] = ()  # what else the observation model has to know of the column
+    name: Literal["number", "count", "category", "ordinal", "points"]
+    stretch: tuple[float, ...] = ()  # of a number on another scale, as `Scale.stretch` gives it
+    values: Sequence[float] = ()  # that the column can take, where they are few
+    shares: Sequence[float] = ()  # how often it takes them, roughly
 
 
 class Encoding(NamedTuple):

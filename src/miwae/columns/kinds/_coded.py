@@ -86,8 +86,9 @@ class Coded(AbstractKind):
 
     @property
     def family(self) -> Family:
-        name = "bernoulli" if self.label == "binary" else self.label
-        return Family(name, size=len(self.levels))
+        n = len(self.levels)
+        name = "ordinal" if self.label == "ordinal" else "category"
+        return Family(name, values=range(n), shares=[1 / n] * n)
 
     def interval(self, limits: Ends, point: Float[np.ndarray, " N"]) -> Ends:
         """Without an order, the most probable level is both ends."""

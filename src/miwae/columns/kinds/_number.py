@@ -40,9 +40,8 @@ class AbstractScaled(AbstractKind):
 
     @property
     def family(self) -> Family:
-        if self.scale.shape == "identity":
-            return Family("student_t")
-        return Family("stretched_normal", parameters=self.scale.stretch())
+        own = self.scale.shape == "identity"
+        return Family("number", stretch=() if own else self.scale.stretch())
 
     @property
     def remark(self) -> str:

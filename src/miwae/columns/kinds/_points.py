@@ -88,8 +88,7 @@ class Points(AbstractKind):
     @property
     def family(self) -> Family:
         scaled = self.scale.forward(np.array(self.values)).tolist()
-        pairs = tuple(zip(scaled, self.shares, strict=True))
-        return Family("points", size=len(self.values), parameters=pairs)
+        return Family("points", values=scaled, shares=self.shares)
 
     @property
     def remark(self) -> str:

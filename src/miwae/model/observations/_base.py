@@ -10,6 +10,7 @@ from numpyro.distributions import Distribution
 
 from miwae._numerics import features_first, features_last, masked_sum
 from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Statistics
+from miwae.model.observations._levels import LinearStart
 from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
 
@@ -92,6 +93,10 @@ class AbstractObservation(eqx.Module):
     @abc.abstractmethod
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """Parameters whose mean follows a linear predictor near `mean`, with variance `noise`."""
+
+    def linear_start(self, mean: PerInput, noise: PerInput) -> LinearStart | None:
+        """Better pseudo-observations of cells that are not Gaussian, if there are any."""
+        return None
 
 
 class AbstractNumbers(AbstractObservation):

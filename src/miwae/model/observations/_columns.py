@@ -21,7 +21,12 @@ from miwae._shapes import Drawn, Eta, Means, OneKey, PerSample, Rows, Seen, Stat
 from miwae.kernels import softplus, standard_student_t, student_t_log_prob, uniform
 from miwae.model.observations._base import AbstractObservation, Linearisation
 from miwae.model.observations._continuous import INITIAL_DF, Stretch, raw_scale, scaled, stretched
-from miwae.model.observations._discrete import LOG_RATE_LIMIT, RARE, logit_slope
+from miwae.model.observations._discrete import (
+    CONCENTRATION_FLOOR,
+    LOG_RATE_LIMIT,
+    RARE,
+    logit_slope,
+)
 from miwae.model.observations._levels import (
     CATEGORY,
     POINTS,
@@ -36,7 +41,6 @@ from miwae.model.observations._levels import (
 from miwae.model.observations._shapes import Embedded, Measured, PerInput
 
 DF_FLOOR = 2.1
-CONCENTRATION_FLOOR = 0.05
 NORMAL_DF = 1e6  # draws with so many degrees of freedom are normal to single precision
 
 

@@ -19,6 +19,7 @@ from miwae.model.observations._base import AbstractFactorized, AbstractObservati
 from miwae.model.observations._shapes import Embedded, EtaFirst, Measured, PerInput
 
 RARE = 0.02  # frequencies much closer to 0 or 1 would give the linear start infinite slopes
+CONCENTRATION_FLOOR = 0.05
 LOG_RATE_LIMIT = 20.0  # far beyond, the rate of a count, exp(eta), and its gradient overflow
 IMPOSSIBLE = -1e9  # log-probability of the categories that pad a column with fewer than the most
 
@@ -56,7 +57,6 @@ class Count(AbstractFactorized):
     """
 
     n_features: int = eqx.field(static=True)
-    concentration_floor: float = eqx.field(static=True, default=0.05)
     blocks: ClassVar[int] = 2
     interior: ClassVar[float] = 0.0
 
@@ -69,7 +69,7 @@ class Count(AbstractFactorized):
     def distribution(self, eta: EtaFirst) -> dist.Distribution:
         log_rate, raw = jnp.split(eta, 2)
         rate = jnp.exp(jnp.clip(log_rate, -LOG_RATE_LIMIT, LOG_RATE_LIMIT))
-        return dist.NegativeBinomial2(rate, self.concentration_floor + jax.nn.softplus(raw))
+        return dist.NegativeBinomial2(rate, CONCENTRATION_FLOOR + jax.nn.softplus(raw))
 
     def linearise(self, mean: PerInput, noise: PerInput) -> Linearisation:
         """The log rate, to first order in `log(1 + x)` at its mean."""

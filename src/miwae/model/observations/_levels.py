@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,7 +29,7 @@ CATEGORY, ORDINAL, POINTS = range(3)
 class Coded(NamedTuple):
     """A column with finitely many levels."""
 
-    sort: Literal["category", "ordinal", "points"]
+    sort: str  # one of `SORTS`
     values: Sequence[float]  # what a cell holds for each level, in increasing order
     shares: Sequence[float]  # of the levels, roughly
 
