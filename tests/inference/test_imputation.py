@@ -7,7 +7,7 @@ import oracle
 from miwae._row_keys import row_keys
 from miwae.errors import DataError, SettingsError
 from miwae.inference import _lanes as lanes
-from miwae.inference import _sampling
+from miwae.inference import _sampling, _settings
 from miwae.inference._estimands import Estimand, no_values
 from miwae.inference._imputation import expectation, impute_multiple, impute_single, quantiles
 from miwae.inference._sampling import SamplingSettings, sample_rows
@@ -89,7 +89,7 @@ def test_rows_that_are_sampled_together_fit_into_the_memory():
         for n_values in (1, 20, 200, 784, 3_072):
             n_rows = settings.rows_at_once(n_samples, n_values)
             held = n_rows * 4 * n_samples * (n_values + 1)
-            assert n_rows == 1 or held <= settings.memory / _sampling.PARTS
+            assert n_rows == 1 or held <= settings.memory / _settings.PARTS
     assert settings.rows_at_once(10_000, 200) == 3
 
 

@@ -16,12 +16,12 @@ from miwae.inference._imputation import (
 from miwae.inference._likelihood import log_likelihood
 from miwae.inference._sampling import (
     RowReport,
-    SamplingSettings,
     WeightedSamples,
     compile_sampling,
     sample_rows,
     weighted_samples,
 )
+from miwae.inference._settings import SamplingSettings
 from miwae.inference._weights import draw
 
 __all__ = [

@@ -8,7 +8,6 @@ before that (`_adaptation.py`), and forget the samples of the one before.
 import functools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -16,13 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from miwae._arrays import require_at_least
 from miwae._compilation import compiling, make_room_for_programs
 from miwae._deadlines import share
 from miwae._interrupts import keeping_interrupts, raise_interrupt
 from miwae._row_keys import numbers_of
 from miwae._shapes import KeyWords, Table, TableSeen
-from miwae.errors import DataError, SettingsError
+from miwae.errors import DataError
 from miwae.inference._adaptation import adapted
 from miwae.inference._estimands import Estimand, conditional_mean
 from miwae.inference._importance import (
@@ -34,54 +32,15 @@ from miwae.inference._importance import (
     weighted_sum,
 )
 from miwae.inference._lanes import BLOCK, Found, Lanes, draw_lanes, lane_counts
+from miwae.inference._settings import SamplingSettings
 from miwae.model import Autoencoder
 
 UNRELIABLE = 0.7  # Pareto's k above which plain weights cannot be trusted (Vehtari et al., 2024)
-
-# Rows that are sampled together, at most; more would not be faster.
-MOST_ROWS = 4096
-
-PARTS = 4  # of the memory; see `SamplingSettings.rows_at_once`
 
 # Effective samples per latent sample below which a row that needs more gets a better proposal.
 POOR = 0.15
 
 LEAST_TO_ADAPT = 2 * BLOCK  # the moments of fewer samples say too little
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplingSettings:
-    """How many latent samples to draw for a row, and how much memory to use.
-
-    Attributes:
-        n_samples: K, the most latent samples drawn for a row.
-        tolerance: a row has enough when the Monte Carlo standard error of each of its estimates is
-            below this (in their own units: 0.02 is little on standardised data) and its effective
-            sample size is at least `min_ess`. None draws K samples for every row.
-        min_ess: see `tolerance`; below, a standard error cannot be trusted.
-        adapt: find better proposals for rows with poor weights and draw more samples for rows with
-            Pareto's k above 0.7, and smooth the weights of those for which it stays above.
-        memory: bytes for the samples that are held at once, roughly.
-    """
-
-    n_samples: int = 10_000
-    tolerance: float | None = 0.02
-    min_ess: float = 30.0
-    adapt: bool = True
-    memory: int = 256 * 2**20
-
-    def __post_init__(self) -> None:
-        require_at_least(1, n_samples=self.n_samples)
-        if self.tolerance is not None and not self.tolerance > 0:
-            raise SettingsError(f"tolerance must be positive or None, not {self.tolerance}")
-
-    def rows_at_once(self, n_samples: int, n_values: int) -> int:
-        """As many rows as can have so many samples in their part of the memory.
-
-        The other parts are for rows that wait with the samples that they have so far.
-        """
-        bytes_per_row = 4 * -(-n_samples // BLOCK) * BLOCK * (2 * n_values + 20)
-        return int(np.clip(self.memory // PARTS // bytes_per_row, 1, MOST_ROWS))
 
 
 class RowReport(NamedTuple):
