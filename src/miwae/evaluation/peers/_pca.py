@@ -39,7 +39,8 @@ class PCA(AbstractPeer):
             held_out = ampute(x, HELD_OUT, "mcar", rng=rng)
             kept = np.where(held_out, np.nan, x)
             for count in range(most + 1 if held_out.any() else 0):
-                errors[count] += mse(x, fit_components(kept, count, ROUGH), held_out, scale)
+                fitted = fit_components(kept, count, ROUGH)
+                errors[count] += mse(x / scale, fitted / scale, held_out)
         return int(errors.argmin())
 
 
