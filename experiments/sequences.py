@@ -111,6 +111,15 @@ def linear(x, seen, key):
 
 MODELS = {"recurrent": recurrent, "dense": dense, "linear core": linear}
 METHODS = ("oracle", *MODELS, "interpolation", "mean")
+# How the figure calls them.
+SHOWN = {
+    "oracle": "exact smoother",
+    "recurrent": "recurrent networks",
+    "dense": "dense networks",
+    "linear core": "starting from factor analysis",
+    "interpolation": "linear interpolation",
+    "mean": "mean",
+}
 
 
 def completed(method, seed, train, test):
@@ -200,7 +209,7 @@ def plot(bars):
     for place, ratios in zip(places, bars.values(), strict=True):
         panel.plot(ratios, np.full(len(ratios), place), "o", color="C0")
     panel.axvline(1.0, color="0.6", lw=0.8)
-    panel.set_yticks(places, list(bars))
+    panel.set_yticks(places, [SHOWN[name] for name in bars])
     panel.set_xlabel("squared error on missing cells, relative to the exact smoother")
     save(figure, "sequences")
 

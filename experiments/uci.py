@@ -56,6 +56,19 @@ PAPER = {
     "mean": (1.02, 1.00, 1.01, 1.01, 1.00, 1.00, 1.06),
 }
 
+# How figures call them.
+SHOWN = {
+    "mean": "mean",
+    "knn": "kNN",
+    "knn-vim": "kNN (VIM)",
+    "pca": "PCA",
+    "missforest": "missForest",
+    "iterative": "IterativeImputer",
+    "boosted": "boosted trees",
+    "copula": "copula",
+    "default": "miwae, by default",
+}
+
 # Of the models as in the paper: the curve over training. The paper takes about 500 times as many.
 MILESTONES = (1_000, 10_000, 30_000)
 N_IMPUTATION_SAMPLES = 1_000
@@ -186,7 +199,7 @@ def plot(cells):
     from matplotlib import pyplot as plt
 
     figure, panels = plt.subplots(2, 4, figsize=(13, 6.5), layout="constrained")
-    marks = {name: (f"{0.75 - 0.12 * i:.2f}", "v^<>PX"[i]) for i, name in enumerate(peers.PEERS)}
+    marks = {name: (f"{0.8 - 0.1 * i:.2f}", "v^<>PX12"[i]) for i, name in enumerate(peers.PEERS)}
     marks["default"] = ("C3", "*")
     for i, steps in enumerate(MILESTONES):
         marks[f"mvae, {steps:,} steps"] = ("C1", "sdD"[i])
@@ -201,13 +214,16 @@ def plot(cells):
                     seconds, error, color=colour, marker=marker, s=size, zorder=3
                 )
         paper = PAPER["miwae, paper"][list(TABLES).index(table)]
-        lines["miwae in the paper"] = panel.axhline(paper, color="C0", lw=0.8, ls=":")
+        lines["the paper's MIWAE"] = panel.axhline(paper, color="C0", lw=0.8, ls=":")
         panel.set(title=table, xscale="log", xlabel="seconds", ylabel="mean squared error")
         # Methods far above the mean imputer would hide the differences between the others.
         panel.set_ylim(top=1.25)
     panels.flat[-1].axis("off")
+    names = [
+        SHOWN.get(name) or name.replace("miwae", "MIWAE").replace("mvae", "MVAE") for name in lines
+    ]
     panels.flat[-1].legend(
-        lines.values(), lines.keys(), loc="center", fontsize=9, title="half of the cells removed"
+        lines.values(), names, loc="center", fontsize=9, title="half of the cells removed"
     )
     save(figure, "table2")
 
