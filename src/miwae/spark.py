@@ -8,6 +8,7 @@ What a row gets does not depend on its partition: the rows are those of a single
 bit.
 """
 
+import functools
 import importlib
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -34,15 +35,18 @@ def transform(model: Any, df: Any, *, keys: Iterable[str] = ()) -> Any:
     worker = Worker.of(model, keys)
     empty = worker(_empty(df))  # refuses other columns before anything is computed
 
-    def complete(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for part in worker.stream(batches):
-            yield from part.table.cast(wanted).to_batches()
-
     # Whoever has a frame has Spark; the package is checked where there is none.
     types = importlib.import_module("pyspark.sql.types")
     found = types.StructType([_field(types, df.schema, field) for field in empty.schema])
     wanted = _empty(df.sparkSession.createDataFrame([], found)).schema
-    return df.mapInArrow(complete, found)
+    return df.mapInArrow(functools.partial(_complete, worker, wanted), found)
+
+
+def _complete(
+    worker: Worker, wanted: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for part in worker.stream(batches):
+        yield from part.table.cast(wanted).to_batches()
 
 
 def _empty(df: Any) -> pa.Table:
