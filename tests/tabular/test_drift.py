@@ -7,6 +7,7 @@ import pytest
 from miwae.columns import infer_schema
 from miwae.frames import columns
 from miwae.tabular import EncodedTable, FittedTable, TableSettings
+from miwae.tabular._drift import _suspicious
 
 N = 300
 
@@ -49,6 +50,13 @@ def test_ten_times_the_mass_is_noticed_with_the_factor(known, n):
     assert "times as much" in event.text
     (event,) = drifted(known, new.assign(mass=new["mass"] / 1_000)).values()
     assert "times less" in event.text
+
+
+@pytest.mark.parametrize(("n", "looked_at"), [(1, 0), (20, 1)])
+def test_only_many_cells_that_are_somewhat_far_out_are_looked_at(known, n, looked_at):
+    """Single rows must not wait for the prediction of cells that are far out by chance."""
+    new = birds(n, seed=2).assign(mass=4_200 + 3 * birds()["mass"].std())
+    assert len(_suspicious(known.encoded(columns(new)))) == looked_at
 
 
 def test_a_unit_error_within_the_range_of_a_column_is_noticed_by_the_other_columns(known):

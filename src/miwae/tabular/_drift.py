@@ -16,8 +16,8 @@ from miwae.tabular._observation import TableModel
 from miwae.training import Evaluation, Unseen
 
 # Standard deviations of what was learned, on the scale of the model, between the median of new
-# cells and the centre: below, there is nothing to look at.
-SUSPICIOUS = 2.0
+# cells and the centre: below, there is nothing to look at. Few cells are often far out by chance.
+SUSPICIOUS, OF_FEW, FEW = 2.0, 5.0, 10
 
 # The probability of a value as far out, given the other cells of its row, that is drift if half of
 # the cells have it or less, and in how many rows it is looked for.
@@ -62,7 +62,7 @@ def _suspicious(table: EncodedTable) -> dict[int, float]:
         bounded = isinstance(kind, Number) and kind.bounds != (None, None)
         if isinstance(kind, Number | Points) and not bounded and seen.any():
             middle = float(np.median(table.x[seen, j]))
-            if abs(middle) > SUSPICIOUS:
+            if abs(middle) > (SUSPICIOUS if seen.sum() >= FEW else OF_FEW):
                 middles[j] = middle
     return middles
 

@@ -205,6 +205,7 @@ class FittedTable:
         table = EncodedTable.of(self.schema, columns, zeros_if_empty=zeros_if_empty)
         if not self.models:
             return table
+        require_own_process()
         far = drift(table, columns, self._model, self.models[0].autoencoder, self._keys[0])
         return replace(table, events=(*table.events, *far))
 
