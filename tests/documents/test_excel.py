@@ -45,7 +45,7 @@ def opened(content):
 
 def test_excel_columns():
     document = open_excel(workbook())
-    assert (document.names, document.n_rows) == (("a", "b", "day", "column_4", "flag"), 3)
+    assert (document.names, document.n_rows) == (("a", "b", "day", "Unnamed: 3", "flag"), 3)
     columns = document.read().columns
     kinds = [column.storage for column in columns]
     assert kinds == ["number", "text", "time", "number", "boolean"]
@@ -220,7 +220,7 @@ def test_a_workbook_becomes_text(tmp_path):
     (tmp_path / "t.xlsx").write_bytes(workbook())
     write(open_document(str(tmp_path / "t.xlsx")).read(), str(tmp_path / "t.csv"))
     assert (tmp_path / "t.csv").read_bytes() == (
-        b"a,b,day,column_4,flag\n1,x,2024-01-31,0.5,true\n,,,,\n3,y,2024-01-31,1.5,false\n"
+        b"a,b,day,Unnamed: 3,flag\n1,x,2024-01-31,0.5,true\n,,,,\n3,y,2024-01-31,1.5,false\n"
     )
 
 
