@@ -139,8 +139,8 @@ def make_room_for_programs() -> None:
     """Drop all compiled programs if they hold much memory.
 
     A table of another shape adds about a thousand memory mappings and 100 MiB. Linux allows 65,530
-    mappings per process, beyond which compilation fails; a sixth of them are a GiB. Programs that
-    are needed again are compiled again, or read from the cache on disk.
+    mappings per process, beyond which compilation fails; programs may add a sixth of them. Those
+    that are needed again are compiled again, or read from the cache on disk.
     """
     global _kept, _looked
     if time.monotonic() - _looked < LOOK_EVERY:

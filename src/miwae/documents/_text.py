@@ -38,7 +38,7 @@ _EXAMPLES = {
     "number": "1.5e-07",
 }
 
-# A word for missing values, which can also be a level: no veneer, no fence.
+# A word for missing values, which can also be a level (a house without a fence).
 NONE = "None"
 
 # Python converts 4,300 digits of an integer at most.

@@ -195,7 +195,7 @@ def _examples(
 ) -> dict[int, tuple[Example, ...]]:
     """Some imputed cells of each column, with intervals.
 
-    A row gets the same values in any company, so that only the rows that are shown are sampled.
+    What a row gets is independent of the other rows, so only those that are shown are sampled.
     """
     shown = _rows_to_show(cells)
     if not shown:
