@@ -9,6 +9,7 @@ import pytest
 
 from imputer.tables import make
 from miwae._interrupts import keeping_interrupts, raise_interrupt
+from miwae._threads import on_device
 from miwae.model import Normal, dense_autoencoder
 from miwae.training import TrainingSettings, fit
 
@@ -27,10 +28,12 @@ def lost():
     """Ctrl-C in the next garbage collection, whose callbacks cannot raise."""
 
     def collected(*_):
-        gc.callbacks.remove(collected)
-        press_ctrl_c()
+        if threading.current_thread() is threading.main_thread():
+            gc.callbacks.remove(collected)
+            press_ctrl_c()
 
-    return lambda: gc.callbacks.append(collected)
+    yield lambda: gc.callbacks.append(collected)
+    assert collected not in gc.callbacks, "nothing was collected"
 
 
 @DROPPED
@@ -118,11 +121,17 @@ def test_training_hears_it_after_the_next_chunk_of_steps(lost):
 
 @DROPPED
 @pytest.mark.parametrize("method", ["fit", "transform"])
-def test_an_imputer_hears_it(lost, method):
+def test_an_imputer_hears_it(lost, method, monkeypatch):
     frame = np.where(np.eye(12, 4) > 0, np.nan, np.random.default_rng(0).normal(size=(12, 4)))
     imputer = make(n_models=1, max_steps=2).fit(frame)
     before = imputer._fitted
-    lost()
+
+    def interrupted(device):
+        lost()
+        gc.collect()
+        return on_device(device)
+
+    monkeypatch.setattr("miwae.imputer.on_device", interrupted)
     with pytest.raises(KeyboardInterrupt):
         getattr(imputer, method)(frame)
     assert imputer._fitted is before
