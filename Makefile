@@ -52,7 +52,7 @@ check: setup browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not long"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m "not long"
 
 test: check
 
@@ -74,7 +74,7 @@ package: setup
 	$(BIN)/python tests/installed.py
 
 long: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m long
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m long
 
 .venv/.spark: .venv/.ready requirements-spark.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-spark.txt

@@ -147,11 +147,11 @@ def test_weights_are_routed():
 def test_columns_that_are_dropped_are_named():
     frame, _ = weighted_table()
     with pytest.warns(DataWarning, match="dropped: 'void'; keep_empty_features=True"):
-        make().fit(frame.assign(void=np.nan))
+        make(max_steps=2).fit(frame.assign(void=np.nan))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(keep_empty_features=True).fit(frame.assign(void=np.nan))
-        make().fit(frame.assign(void=np.nan).to_numpy())
+        make(keep_empty_features=True, max_steps=2).fit(frame.assign(void=np.nan))
+        make(max_steps=2).fit(frame.assign(void=np.nan).to_numpy())
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
@@ -159,15 +159,15 @@ def test_diagnostics_are_a_table_of_the_same_kind(fitted, library):
     frame, _ = weighted_table()
     frame.loc[3:7, "b"] = np.nan
     frame.index = pd.Index(range(10, 10 + N))
-    imputer = make().fit(frame)
+    imputer = make(max_steps=2).fit(frame)
     if library == "numpy":
         report = imputer.diagnostics(frame)
-        array = make().fit(frame.to_numpy()).diagnostics(frame.to_numpy())
+        array = make(max_steps=2).fit(frame.to_numpy()).diagnostics(frame.to_numpy())
         np.testing.assert_array_equal(array.n_samples > 0, report["n_samples"] > 0)
         return
     if library == "polars":
         pl = pytest.importorskip("polars")
-        report = make().fit(pl.from_pandas(frame)).diagnostics(pl.from_pandas(frame))
+        report = make(max_steps=2).fit(pl.from_pandas(frame)).diagnostics(pl.from_pandas(frame))
         assert isinstance(report, pl.DataFrame)
     else:
         report = imputer.diagnostics(frame)
@@ -184,7 +184,7 @@ def test_probabilities_are_a_table_for_each_column_of_categories():
     frame["x"] += rng.normal(size=150)
     frame.loc[:4, "word"] = None
     frame.index = pd.Index(range(50, 200))
-    (found,) = make().fit(frame).probabilities(frame).values()
+    (found,) = make(max_steps=30).fit(frame).probabilities(frame).values()
     assert found.index.equals(frame.index)
     assert list(found.columns) == ["a", "b", "c"]
     assert found[5:].isna().all().all()
