@@ -35,7 +35,7 @@ def run(guide, directory, monkeypatch, names=None, **fewer):
     return names
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_networks(tmp_path, monkeypatch, capsys):
     names = run("networks.md", tmp_path, monkeypatch)
     assert float(names["fitted"].generative.decoder.frequency) == pytest.approx(0.7, abs=0.02)
@@ -45,7 +45,7 @@ def test_networks(tmp_path, monkeypatch, capsys):
     assert "frequency: 0." in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_images(tmp_path, monkeypatch, capsys):
     names = run("images.md", tmp_path, monkeypatch, max_steps=("1_000", "100"))
     assert (tmp_path / "inpainted.png").read_bytes().startswith(b"\x89PNG")
@@ -91,7 +91,7 @@ def test_scale(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == "True\n"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sequences(tmp_path, monkeypatch, capsys):
     names = run("sequences.md", tmp_path, monkeypatch, max_steps=("1_000", "150"))
     error = np.mean((names["filled"] - names["truth"])[names["missing"]] ** 2)

@@ -4,10 +4,16 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pytest
+
+from miwae.cli import _app
 
 INSPECTED = b"""\
 name,height,colour,when,same,void
@@ -36,7 +42,41 @@ class Run(NamedTuple):
     stderr: str
 
 
-def miwae(*arguments: object, stdin=b"", stdout=subprocess.PIPE, cwd=None, **environment) -> Run:
+def miwae(*arguments: object, stdin=b"", cwd=None) -> Run:
+    """A command in this process, which has compiled most programs and imported everything."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(),
+    ):
+        files = {name: Path(directory) / name for name in ("stdin", "stdout", "stderr")}
+        files["stdin"].write_bytes(stdin)
+        with ExitStack() as opened:
+            for name, file in files.items():
+                mode = "r" if name == "stdin" else "w"
+                stream = opened.enter_context(file.open(mode, encoding="utf-8"))
+                patch.setattr(sys, name, stream)
+            patch.setattr(sys, "argv", ["miwae", *map(str, arguments)])
+            # Programs on disk are for processes.
+            patch.setattr("miwae._compilation.enable_compilation_cache", lambda *_: None)
+            if cwd is not None:
+                patch.chdir(cwd)
+            code = _exit_code()
+        return Run(code, files["stdout"].read_bytes(), files["stderr"].read_text("utf-8"))
+
+
+def _exit_code() -> int:
+    try:
+        _app.run()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def run_alone(
+    *arguments: object, stdin=b"", stdout=subprocess.PIPE, cwd=None, **environment
+) -> Run:
+    """A command as users run it."""
     done = subprocess.run(
         [sys.executable, "-m", "miwae", *map(str, arguments)],
         input=stdin,

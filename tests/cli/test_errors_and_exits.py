@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cli.runs import CONSTANT, PEOPLE, Run, assert_fails, curved_table, miwae, written
+from cli.runs import CONSTANT, PEOPLE, Run, assert_fails, curved_table, miwae, run_alone, written
 from miwae._threads import side_by_side
 from miwae.cli import _app
 
@@ -95,7 +95,7 @@ FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /
 @FULL
 def test_a_full_disk_is_said_in_one_line():
     with open("/dev/full", "wb") as full:
-        run = miwae("impute", "-", "-q", stdin=CONSTANT, stdout=full)
+        run = run_alone("impute", "-", "-q", stdin=CONSTANT, stdout=full)
     assert_fails(run, 1, "standard output", "No space left on device")
 
 
@@ -103,7 +103,7 @@ def test_a_full_disk_is_said_in_one_line():
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_full_disk_is_said_in_one_line_by_inspect_too(options):
     with open("/dev/full", "wb") as full:
-        run = miwae("inspect", "-", *options, stdin=CONSTANT, stdout=full)
+        run = run_alone("inspect", "-", *options, stdin=CONSTANT, stdout=full)
     assert_fails(run, 1, "standard output", "No space left on device")
 
 

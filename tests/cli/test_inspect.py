@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.runs import INSPECTED, inspected, miwae, succeeded, written
+from cli.runs import INSPECTED, inspected, miwae, run_alone, succeeded, written
 
 
 def test_inspect_prints_kinds_counts_words_and_patterns(tmp_path):
@@ -90,6 +90,6 @@ def test_a_name_with_a_slash_in_brackets_is_no_error():
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_names_that_the_terminal_cannot_show_are_no_error(options):
     table = "größe,b\n1,2\n1,\n".encode()
-    run = miwae("inspect", "-", *options, stdin=table, PYTHONIOENCODING="ascii")
+    run = run_alone("inspect", "-", *options, stdin=table, PYTHONIOENCODING="ascii")
     assert (run.code, run.stderr) == (0, "")
     assert b"2 rows" in run.stdout or json.loads(run.stdout)["columns"][0]["name"] == "größe"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyte
 import pytest
 
-from cli.runs import cells, curved_table, miwae, succeeded, written
+from cli.runs import cells, curved_table, run_alone, succeeded, written
 
 # Programs as users have them: these runs train for long, and share their programs on disk.
 FAST = {"XLA_FLAGS": ""}
@@ -112,7 +112,7 @@ def test_progress_is_not_drawn_into_the_table(session):
 
 def test_without_a_terminal_there_are_few_and_plain_lines(tmp_path):
     table = written(tmp_path / "in.csv", TABLE)
-    run = succeeded(miwae("impute", table, **FAST))
+    run = succeeded(run_alone("impute", table, **FAST))
     assert len(cells(run.stdout)) == 81
     assert run.stderr.replace("\n", "").isprintable()
     lines = [line for line in run.stderr.splitlines() if line.startswith(PHASES)]
