@@ -8,7 +8,7 @@ import oracle
 from miwae.inference import _importance as importance
 from miwae.inference import _lanes as lanes
 from miwae.inference import _sampling as sampling
-from miwae.inference._adaptation import adapted
+from miwae.inference._adaptation import adapted, tempered
 from miwae.inference._estimands import conditional_mean, no_values
 from miwae.inference._lanes import BLOCK, Found
 
@@ -87,6 +87,32 @@ def test_adaptation_finds_the_posterior_that_the_proposal_misses():
     after = importance.effective_sample_size(drawn(rows, 4096, 4096 + 1024, shifted).log_w)
     assert np.median(before) < 200
     assert after.min() > 300
+
+
+def test_adaptation_comes_nearer_where_a_single_sample_has_all_weight():
+    mean, _ = oracle.posterior(MODEL, X, OBSERVED)
+    shifted = oracle.wide_autoencoder(MODEL, shift=30.0, widen=8.0)
+    rows, found = ROWS, NOTHING
+    for turn in range(4):
+        own = drawn(rows, turn * 64, (turn + 1) * 64, shifted)
+        if turn == 0:
+            first = own.z[0]
+            assert np.median(importance.effective_sample_size(own.log_w)) < 1.01
+        found = adapted(own.z, own.log_w, np.full(20, 64), found)
+        rows = rows._replace(found=found)
+    distance = lambda z: np.linalg.norm(z - mean, axis=1)  # noqa: E731
+    assert distance(found.loc).mean() < 0.5 * distance(first).mean()
+
+
+def test_weights_are_tempered_until_ten_samples_are_effective():
+    log_w = np.random.default_rng(0).normal(size=(64, 3)) * [1.0, 30.0, 1e5]
+    log_w[::2, 1] = -np.inf
+    better = tempered(log_w)
+    np.testing.assert_array_equal(better[:, 0], log_w[:, 0])
+    np.testing.assert_allclose(importance.effective_sample_size(better)[1:], 10, rtol=1e-3)
+    np.testing.assert_array_equal(np.isinf(better), np.isinf(log_w))
+    np.testing.assert_array_equal(np.argsort(better[1::2, 1]), np.argsort(log_w[1::2, 1]))
+    np.testing.assert_array_equal(tempered(log_w[:, 2:]), better[:, 2:])
 
 
 def test_estimates_are_those_of_all_samples_of_a_row():

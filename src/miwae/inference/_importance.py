@@ -18,6 +18,11 @@ Values: TypeAlias = Float[np.ndarray, "K B V"] | Float[Array, "K B V"]
 PerRow: TypeAlias = Float[np.ndarray, " B"]
 
 
+def two_or_more(rows: Int[np.ndarray, " N"]) -> Int[np.ndarray, " M"]:
+    """The same rows, a single one twice, for sums whose bits do not depend on other rows."""
+    return np.resize(rows, 2) if len(rows) == 1 else rows
+
+
 def normalised(log_w: LogWeights) -> LogWeights:
     """Weights that sum to 1 over the samples of each row."""
     log_w = np.asarray(log_w)

@@ -29,6 +29,7 @@ from miwae.inference._importance import (
     log_mean_weight,
     normalised,
     smoothed,
+    two_or_more,
     weighted_sum,
 )
 from miwae.inference._lanes import BLOCK, Found, Lanes, draw_lanes, lane_counts
@@ -322,17 +323,12 @@ def _with_more_samples(
     return batch._replace(drawn=drawn, n_counted=n_counted, turn=batch.turn + 1)
 
 
-def _two_or_more(rows: np.ndarray) -> np.ndarray:
-    """The same rows, a single one twice: `_importance.py` says why."""
-    return np.resize(rows, 2) if len(rows) == 1 else rows
-
-
 def _with_better_proposals(batch: _Batch, report: RowReport) -> _Batch:
     """Adapt the proposals of rows with poor weights, whose samples then no longer count."""
     poor = ~(report.pareto_k <= UNRELIABLE)
     poor |= report.effective_sample_size < POOR * report.n_samples
     poor &= report.n_samples >= LEAST_TO_ADAPT
-    at = _two_or_more(np.flatnonzero(poor))
+    at = two_or_more(np.flatnonzero(poor))
     assert batch.drawn is not None
     if not len(at):
         return batch
