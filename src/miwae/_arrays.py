@@ -75,13 +75,13 @@ def require_at_least(minimum: int, **settings: Any) -> None:
 
 
 def padded_size(n: int) -> int:
-    """The next of the sizes 0, 4, 6, 8, 12, 16, 24, 32, ..., for which programs are compiled.
+    """The next of the sizes 0, 8, 12, 16, 24, 32, ..., for which programs are compiled.
 
     Examples:
         >>> [padded_size(n) for n in (0, 1, 5, 9, 20)]
-        [0, 4, 6, 12, 24]
+        [0, 8, 8, 12, 24]
     """
-    size = 4
+    size = 8
     while size < n:
         size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
     return size if n else 0
