@@ -279,9 +279,11 @@ def _put(path: str, payload: bytes | memoryview) -> None:
     if path != "-":
         write_atomically(path, lambda file: file.write(payload))
         return
+    rest, stream = memoryview(payload), sys.stdout.buffer
     try:
-        sys.stdout.buffer.write(payload)
-        sys.stdout.buffer.flush()
+        while rest:  # with PYTHONUNBUFFERED, the system may take only a part of it
+            rest = rest[stream.write(rest) :]
+        stream.flush()
     except BrokenPipeError:
         raise  # the reader of our output has stopped, which the caller handles
     except OSError as error:
