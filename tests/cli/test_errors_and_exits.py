@@ -306,6 +306,17 @@ def test_out_of_memory_says_what_was_being_done(monkeypatch, capsys, tmp_path):
     assert "out of memory while reading or writing the table" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not keep to the limit")
+def test_a_limit_that_jax_cannot_live_with_is_refused_in_one_line(tmp_path):
+    table = written(tmp_path / "in.csv", PEOPLE)
+    limited = f"ulimit -v 1000000; exec {sys.executable} -m miwae impute {table} -q"
+    done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("miwae: out of memory before JAX starts: it takes 3.")
+    assert "raise it (ulimit -v " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_control_characters_are_made_visible(tmp_path):
     table = written(tmp_path / "t.csv", b"a\x1b[2Jb,c\n1,red\x1b[31m\n,blue\n3,red\x1b[31m\n")
     shown = miwae("inspect", table)
