@@ -1,6 +1,6 @@
-"""Malformed CSV, Excel, Parquet, Feather and gzip files: read, or refused by one error of ours.
+"""Malformed files of all formats: read, or refused by one error of ours.
 
-Text is also written again without changes, and has to be the same, byte for byte.
+Text and JSON lines are also written again without changes, and have to be the same, byte for byte.
 """
 
 import functools
@@ -8,17 +8,21 @@ import gzip
 import io
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
+import pyreadstat
 
 from fuzz.campaign import Failure, run
 from miwae.columns import infer_schema
 from miwae.documents import open_document
+from miwae.documents._statistics import WRITERS
 from miwae.errors import MiwaeError
 
 Rng = np.random.Generator
@@ -34,6 +38,17 @@ TEXTS = [
     b"n\n1\n2\n\n3\n",
     b"a,b\r1,2\r,3\r",
     b"x,y\n1e5,-0\n+.5,007\ninf,nan\n1_000,0x10\n",
+]
+
+LINES = [
+    b'{"a": 1.5, "b": "x"}\n{"a": null}\n{"b": "\\u00e9", "c": [1, {"d": 2}]}\n',
+    b'{"t":"2024-01-05","n":1}\r\n\r\n{"n":-3e5,"t":null}',
+]
+
+# What JSON has beside.
+JSON_TOKENS = [
+    *(b"{", b"}", b"[", b"]", b":", b'\\"', b"\\ud800", b"\\u0000", b"NaN", b"-Infinity", b"null"),
+    *(b"true", b"[" * 2000, b'{"a":' * 2000, b"9" * 5000),
 ]
 
 TOKENS = [
@@ -75,10 +90,25 @@ def _binaries() -> dict[str, bytes]:
         ".feather": feather.getvalue(),
         ".xlsx": book.getvalue(),
         ".csv.gz": gzip.compress(TEXTS[0] * 20, mtime=0),
+        **_of_statistics(),
     }
 
 
-def _mutated(data: bytes, rng: Rng, n_changes: int) -> bytes:
+def _of_statistics() -> dict[str, bytes]:
+    frame = pd.DataFrame({"a": [1.5, np.nan, 3.0], "b": ["x", "", "y"], "c": [1.0, 2.0, 1.0]})
+    labels = {"variable_value_labels": {"c": {1: "no", 2: "yes"}}}
+    kept = {".dta": labels, ".sav": labels, ".zsav": {**labels, "compress": True}, ".xpt": {}}
+    with tempfile.TemporaryDirectory() as name:
+        files = {suffix: Path(name) / f"table{suffix}" for suffix in kept}
+        for suffix, path in files.items():
+            write = getattr(pyreadstat, f"write_{WRITERS[suffix]}")
+            write(frame, str(path), **kept[suffix])
+        return {suffix: path.read_bytes() for suffix, path in files.items()}
+
+
+def _mutated(
+    data: bytes, rng: Rng, n_changes: int, tokens: Sequence[bytes] = tuple(TOKENS)
+) -> bytes:
     out = bytearray(data)
     for _ in range(n_changes):
         place, size = int(rng.integers(len(out) + 1)), int(2 ** rng.uniform(0, 8))
@@ -86,13 +116,13 @@ def _mutated(data: bytes, rng: Rng, n_changes: int) -> bytes:
             case 0 if place < len(out):
                 out[place] ^= 1 << int(rng.integers(8))
             case 1:
-                out[place:place] = TOKENS[int(rng.integers(len(TOKENS)))]
+                out[place:place] = tokens[int(rng.integers(len(tokens)))]
             case 2:
                 del out[place : place + size]
             case 3:
                 out[place:place] = out[place : place + size]
             case 4:
-                out[place : place + 1] = TOKENS[int(rng.integers(len(TOKENS)))]
+                out[place : place + 1] = tokens[int(rng.integers(len(tokens)))]
             case _:
                 out[place:place] = rng.bytes(int(rng.integers(1, 4)))
     return bytes(out)
@@ -113,7 +143,11 @@ def _inside_a_workbook(data: bytes, rng: Rng) -> bytes:
 def content(rng: Rng) -> tuple[str, bytes]:
     """A suffix, and what a file of this suffix holds."""
     n_changes = int(rng.integers(1, 6))
-    if rng.random() < 0.6:
+    chance = rng.random()
+    if chance < 0.1:
+        lines = LINES[int(rng.integers(len(LINES)))]
+        return ".jsonl", _mutated(lines, rng, n_changes, (*TOKENS, *JSON_TOKENS))
+    if chance < 0.5:
         text = TEXTS[int(rng.integers(len(TEXTS)))]
         return str(rng.choice([".csv", ".tsv", ".txt", ""])), _mutated(text, rng, n_changes)
     suffix = str(rng.choice(list(_binaries())))
@@ -143,6 +177,7 @@ def case(seed: int) -> str:
             raise Failure(f"the message has more than one line: {error}") from error
         return "refused"
     same_form = suffix in (".csv", ".txt", "") and document.family == "text"
+    same_form |= document.family == "json" and not data.startswith(b"\xef\xbb\xbf")
     if same_form and b"\t" not in data and bytes(again) != data:
         raise Failure(f"{len(data)} bytes of text became {len(again)} others")
     return f"read {document.family}"

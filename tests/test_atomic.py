@@ -1,11 +1,14 @@
 import os
 import subprocess
 import sys
+import tempfile
+import threading
+from pathlib import Path
 
 import pytest
 
 from miwae import _atomic
-from miwae._atomic import write_atomically
+from miwae._atomic import scratch_directory, write_atomically
 
 KILLED = """
 import os, sys
@@ -51,8 +54,45 @@ def test_other_files_stay(tmp_path):
     assert len(os.listdir(tmp_path)) == 3
 
 
-def test_unfinished_files_are_removed_at_once(tmp_path):
+@pytest.fixture
+def ending(monkeypatch):
+    """What ends a process, without ending this one: it creates files again afterwards."""
+    monkeypatch.setattr(_atomic, "_creating", threading.Lock())
+    return _atomic.remove_unfinished
+
+
+def test_unfinished_files_are_removed_at_once(tmp_path, ending):
     with _atomic._temporary(str(tmp_path)):
         assert len(os.listdir(tmp_path)) == 1
-        _atomic.remove_unfinished()
+        ending()
         assert os.listdir(tmp_path) == []
+
+
+def test_scratch_directories_are_removed(tmp_path, ending, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with scratch_directory() as place:
+        (Path(place) / "table.sav").write_bytes(b"of the user")
+    assert os.listdir(tmp_path) == []
+    with scratch_directory() as place:
+        (Path(place) / "table.sav").write_bytes(b"of the user")
+        ending()
+        assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_a_process_that_ends_creates_no_more_files(tmp_path, ending, monkeypatch, kind):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ending()
+
+    def create():
+        with _atomic._temporary(str(tmp_path)) if kind == "file" else scratch_directory():
+            pass
+
+    thread = threading.Thread(target=create)
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive()  # it waits for the end
+    assert os.listdir(tmp_path) == []
+    _atomic._creating.release()
+    thread.join(10)
+    assert not thread.is_alive()

@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import platform
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -111,6 +112,31 @@ def test_where_there_is_no_limit_programs_stay(monkeypatch, tmp_path):
     program(1.0)
     make_room_for_programs()
     assert program._cache_size() == 1
+
+
+PIECES = """
+import psutil
+from miwae import _compilation as compilation
+
+def resident():
+    return psutil.Process().memory_info().rss / 2**20
+
+before = resident()
+pieces = [b"x" * 60_000 for _ in range(4000)]
+del pieces[:-1]  # the last of them keeps the others from being returned
+kept = resident() - before
+compilation.ADDED, compilation.LOOK_EVERY = -1.0, 0.0
+compilation.make_room_for_programs()
+print(kept, resident() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others return memory themselves")
+def test_memory_that_is_free_is_returned_with_the_programs():
+    run = subprocess.run([sys.executable, "-c", PIECES], capture_output=True, check=True)
+    kept, left = map(float, run.stdout.split())
+    assert kept > 200  # MiB
+    assert left < 60
 
 
 @pytest.fixture

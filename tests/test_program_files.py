@@ -1,11 +1,18 @@
+import hashlib
 import os
 import subprocess
 import sys
 
 import pytest
+from jax._src.compilation_cache import compress_executable
 
 from miwae import _program_files as files
 from miwae._program_files import keep_whole_programs, private_directory, seal_programs
+
+
+def program_of(name):
+    """As JAX writes it; all have the same length."""
+    return compress_executable(hashlib.sha256(name.encode()).digest() * 10)
 
 
 @pytest.fixture
@@ -14,7 +21,7 @@ def programs(tmp_path):
     directory = private_directory(tmp_path / "programs")
     for i, name in enumerate("abc"):
         path = directory / f"{name}-cache"
-        path.write_bytes(name.encode() * 100)
+        path.write_bytes(program_of(name))
         os.utime(path, (1e9 + i, 1e9 + i))
     seal_programs(directory)
     return directory
@@ -46,7 +53,10 @@ def test_whole_programs_stay(programs):
     assert names(programs) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("content", [b"", b"b" * 99, b"b" * 99 + b"c", b"b" * 101])
+WHOLE = program_of("b")
+
+
+@pytest.mark.parametrize("content", [b"", WHOLE[:-1], WHOLE[:-1] + b"c", WHOLE + b"b"])
 def test_damaged_programs_are_removed(programs, content):
     (programs / "b-cache").write_bytes(content)
     keep_whole_programs(programs)
@@ -60,8 +70,19 @@ def test_programs_of_processes_that_were_killed_are_removed(programs):
     assert names(programs) == ["a", "b", "c"]
 
 
+def test_half_a_program_is_not_sealed_by_another_process(programs):
+    path = programs / "d-cache"
+    path.write_bytes(program_of("d")[:-3])
+    seal_programs(programs)  # at its end, while this one is still being written
+    assert not (programs / "d-digest").exists()
+    path.write_bytes(program_of("d"))
+    seal_programs(programs)
+    keep_whole_programs(programs)
+    assert names(programs) == ["a", "b", "c", "d"]
+
+
 def test_the_oldest_programs_are_removed_where_there_are_many(programs, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST", 250)
+    monkeypatch.setattr(files, "LARGEST", int(2.5 * len(WHOLE)))
     keep_whole_programs(programs)
     assert names(programs) == ["b", "c"]
 

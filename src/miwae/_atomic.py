@@ -3,7 +3,10 @@
 import contextlib
 import os
 import secrets
+import shutil
 import stat
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -16,15 +19,35 @@ PREFIX, SUFFIX = ".miwae-", ".tmp"
 # Seconds in which a file that has just been created gets its lock.
 FRESH = 2.0
 
-# Temporary files of this process that are not in their place yet.
+# Temporary files and directories of this process.
 _unfinished: set[str] = set()
+
+_creating = threading.Lock()  # held while one of them is created
 
 
 def remove_unfinished() -> None:
-    """Remove the temporary files of this process, which is about to end."""
+    """Remove the temporary files of this process, which is about to end.
+
+    Whoever wants to create a further one waits for the end: the lock is never released.
+    """
+    _creating.acquire()
     for path in tuple(_unfinished):
+        shutil.rmtree(path, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.unlink(path)
+
+
+@contextlib.contextmanager
+def scratch_directory() -> Iterator[str]:
+    """A directory for the files of libraries that cannot do without; removed at the end."""
+    with _creating:
+        directory = tempfile.TemporaryDirectory(prefix=PREFIX)
+        _unfinished.add(directory.name)
+    try:
+        with directory:
+            yield directory.name
+    finally:
+        _unfinished.discard(directory.name)
 
 
 def require_directory(path: str) -> None:
@@ -95,7 +118,8 @@ def _temporary(directory: str) -> Iterator[tuple[str, int]]:
     _unfinished.add(path)
     try:
         # Not `tempfile`, whose files nobody else may read: this one gets what the umask allows.
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with _creating:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             _lock(handle)
             yield path, handle

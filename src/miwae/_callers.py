@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
+from miwae._words import visible
 from miwae.errors import DataWarning
 from miwae.events import About, Event
 
@@ -23,7 +24,7 @@ def warn_caller(text: str) -> None:
     level, frame = 1, sys._getframe(0)
     while frame is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, DataWarning, stacklevel=level)
+    warnings.warn(visible(text), DataWarning, stacklevel=level)
 
 
 def warn_of(events: Iterable[Event], *about: About) -> None:

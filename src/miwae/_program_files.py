@@ -5,6 +5,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from jax._src.compilation_cache import decompress_executable  # no public name
+
 # As JAX names programs; beside each that is whole there is a file with its digest.
 PROGRAM, DIGEST = "-cache", "-digest"
 
@@ -50,11 +52,20 @@ def keep_whole_programs(directory: Path) -> None:
 
 
 def seal_programs(directory: Path) -> None:
-    """Note the digests of programs that this process has added."""
+    """Note the digests of programs that have been added."""
     for path in directory.glob(f"*{PROGRAM}"):
         with contextlib.suppress(OSError):
-            if not _beside(path).exists():
+            if not _beside(path).exists() and _is_whole(path.read_bytes()):
                 _beside(path).write_text(_digest(path))
+
+
+def _is_whole(program: bytes) -> bool:
+    """JAX writes in place: what another process is writing, or left half, cannot be unpacked."""
+    try:
+        decompress_executable(program)
+    except Exception:  # zlib and zstd have errors of their own
+        return False
+    return True
 
 
 def _beside(path: Path) -> Path:

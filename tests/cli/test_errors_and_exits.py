@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from cli.runs import CONSTANT, PEOPLE, Run, assert_fails, curved_table, miwae, run_alone, written
 from miwae._threads import side_by_side
 from miwae.cli import _app
+from miwae.documents import open_document, write
 
 
 @pytest.mark.parametrize(
@@ -122,6 +124,42 @@ def test_a_reader_that_has_gone_is_no_traceback(tmp_path, command):
     assert stderr.decode().count("\n") <= 5  # what is reported before the result
     assert "Traceback" not in stderr.decode()
     assert "Exception ignored" not in stderr.decode()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_stops_in_the_middle_is_noticed(tmp_path, unbuffered):
+    table = written(tmp_path / "t.csv", b"a,b\n" + b"".join(b"%d,1\n" % i for i in range(50_000)))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "miwae", "impute", str(table), "-q"],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 4) == b"a,b\n"
+    process.stdout.close()
+    assert process.wait(300) == -signal.SIGPIPE
+
+
+class _OneByOne:
+    """A stream that takes a part of what it is given, as those without a buffer may."""
+
+    def __init__(self):
+        self.taken = b""
+
+    def write(self, data):
+        self.taken += bytes(data[:5])
+        return len(data[:5])
+
+    def flush(self):
+        pass
+
+
+def test_output_is_whole_where_the_system_takes_it_in_parts(tmp_path, monkeypatch):
+    stream = _OneByOne()
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=stream))
+    table = written(tmp_path / "t.csv", b"a,b\n1,2\n3,4\n")
+    write(open_document(str(table)).read(), "-")
+    assert stream.taken == table.read_bytes()
 
 
 def test_a_dash_is_never_the_name_of_a_file(tmp_path):
@@ -266,6 +304,17 @@ def test_out_of_memory_says_what_was_being_done(monkeypatch, capsys, tmp_path):
     with pytest.raises(SystemExit):
         _app.run()
     assert "out of memory while reading or writing the table" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not keep to the limit")
+def test_a_limit_that_jax_cannot_live_with_is_refused_in_one_line(tmp_path):
+    table = written(tmp_path / "in.csv", PEOPLE)
+    limited = f"ulimit -v 1000000; exec {sys.executable} -m miwae impute {table} -q"
+    done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("miwae: out of memory before JAX starts: it takes 3.")
+    assert "raise it (ulimit -v " in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_control_characters_are_made_visible(tmp_path):

@@ -41,6 +41,13 @@ def test_a_value_far_beyond_all_others_is_impossible(name, value):
     assert plausible_range(np.append(USUAL[name], [value / 10])) == (low, high)
 
 
+@pytest.mark.parametrize("wild", [[1e12, 1e12], [1e8, -1e8, 1e15], [1e6, 1e300, -1e300, 1e9]])
+def test_a_few_values_far_beyond_all_others_are_impossible(wild):
+    low, high = plausible_range(np.append(NORMAL[:96], wild))
+    assert -1e4 < low < NORMAL.min()
+    assert NORMAL.max() < high < 1e4
+
+
 def test_a_limit_does_not_depend_on_units_or_the_order_of_rows():
     x = np.append(NORMAL, [1e9])
     low, high = plausible_range(x)

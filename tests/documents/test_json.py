@@ -91,3 +91,35 @@ def test_times_are_written_in_iso_8601(tmp_path):
     parquet.write_table(table, tmp_path / "in.parquet")
     write(open_document(str(tmp_path / "in.parquet")).read(), str(tmp_path / "out.ndjson"))
     assert (tmp_path / "out.ndjson").read_text() == '{"t": "2024-01-31T08:15:00", "n": 3}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "line 2 is nested too deeply"),
+        ('{"a": "x\\ud800y"}', r"line 2 has '\\ud800', which is half of a character"),
+        ('{"\\uDFFF": 1}', r"line 2 has '\\udfff', which is half of a character"),
+    ],
+)
+def test_what_no_table_can_hold_is_refused_by_line(line, words):
+    with pytest.raises(DataError, match=words):
+        open_json(b'{"a": 1}\n' + line.encode())
+
+
+def test_characters_may_be_escaped():
+    (column,) = open_json(b'{"a": "\\ud83d\\ude00"}').read().columns
+    assert column.levels == ("\U0001f600",)
+
+
+def test_numbers_beyond_all_floats_are_refused_by_column():
+    for number in ("9" * 400, "9" * 100_000, "1e999"):
+        columns = open_json(f'{{"a": 1}}\n{{"a": {number}}}'.encode()).read().columns
+        with pytest.raises(DataError, match="column 'a' has the value inf in line 2"):
+            infer_schema(columns)
+
+
+def test_objects_with_few_names_in_common_are_refused():
+    lines = b"\n".join(b'{"c%d": 1}' % i for i in range(3000))
+    with pytest.raises(DataError, match=r"3000 lines have 3000 names, but only 3000 values"):
+        open_json(lines)
+    assert open_json(lines, allow_large=True).n_rows == 3000

@@ -10,12 +10,12 @@ import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
 from miwae import frames
 from miwae.columns import Cells, infer_schema
 from miwae.documents import Frame, open_document, write, write_frame
-from miwae.documents import _excel as excel
 from miwae.documents._opening import open_text
 from miwae.errors import DataError
 
@@ -67,7 +67,7 @@ def test_a_sheet_with_a_far_cell_is_refused_soon(far_cell):
 
 
 def test_a_far_cell_can_be_allowed(tmp_path, monkeypatch):
-    monkeypatch.setattr(excel, "_LARGE_AREA", 1000)
+    monkeypatch.setattr("miwae.documents._document.LARGE_AREA", 1000)
     book = openpyxl.Workbook()
     book.worksheets[0].append(["a", "b"])
     book.worksheets[0].cell(1200, 1).value = 5
@@ -78,7 +78,7 @@ def test_a_far_cell_can_be_allowed(tmp_path, monkeypatch):
 
 
 def test_a_gzip_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("miwae.documents._files.LARGE", 2**20)
+    monkeypatch.setattr("miwae.documents._document.LARGE", 2**20)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 2**20))
     with pytest.raises(DataError, match=r"would unpack to more than 1 MiB.*--allow-large"):
@@ -89,12 +89,29 @@ def test_a_gzip_bomb_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_workbook_that_is_a_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(excel, "LARGE", 2**20)
+    monkeypatch.setattr("miwae.documents._document.LARGE", 2**20)
     path = tmp_path / "t.xlsx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"<c/>" * 2**20)
     with pytest.raises(DataError, match=r"would unpack to 0.0 GiB.*--allow-large"):
         open_document(str(path))
+
+
+@pytest.mark.filterwarnings("ignore:Feather V1")
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_a_column_that_repeats_one_value_for_ever_is_refused(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr("miwae.documents._document.LARGE", 2**20)
+    path = str(tmp_path / f"t{suffix}")
+    table = pa.table({"a": np.zeros(2**20), "b": np.arange(2**20) % 2})
+    if suffix == ".parquet":
+        pa.parquet.write_table(table, path, compression="zstd")
+    else:
+        pa.feather.write_feather(table, path, compression="zstd", compression_level=19)
+    with pytest.raises(DataError, match=r"would need 0.0 GiB.*--allow-large"):
+        open_document(path)
+    assert open_document(path, allow_large=True).n_rows == 2**20
+    pa.feather.write_feather(table, str(tmp_path / "old.feather"), version=1)
+    assert open_document(str(tmp_path / "old.feather")).n_rows == 2**20  # as large on disk
 
 
 LAUGHS = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>

@@ -23,10 +23,10 @@ def _table() -> tuple[np.ndarray, np.ndarray]:
 TRUTH, HIDDEN = _table()
 
 
-def _completed(value: float | None = None):
+def _completed(value: float | None = None, rows: int | list[int] = ROW):
     frame = pd.DataFrame(np.where(HIDDEN, NAN, TRUTH), columns=list("abcde"))
     if value is not None:
-        frame.iloc[ROW, COLUMN] = value
+        frame.iloc[rows, COLUMN] = value
     imputer = make()
     return imputer.fit_transform(frame), imputer
 
@@ -59,3 +59,11 @@ def test_an_impossible_cell_is_missing_to_the_model(value, word, clean, missing)
     (event,) = (e for e in imputer.events_ if e.about == "value")
     assert event.column == "b"
     assert f"the value {word} in row {ROW} is impossible" in event.text
+
+
+def test_several_impossible_cells_are_missing_to_the_model(clean):
+    rows = [1, ROW, 30]
+    with pytest.warns(DataWarning, match=r"1000000000000 in row 1 .*\(3 such cells\)"):
+        completed, _ = _completed(1e12, rows)
+    assert (_errors(completed) < 1.1 * clean).all()
+    assert (completed.iloc[rows, COLUMN] == 1e12).all()

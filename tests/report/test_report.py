@@ -177,6 +177,11 @@ def test_it_is_saved_and_shows_itself_in_a_notebook(hostile, tmp_path):
     assert "report.save" in repr(report)
 
 
+def test_a_page_with_half_a_character_is_saved(tmp_path):
+    _page.Report("<p>a\ud800b</p>", {}).save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_bytes() == rb"<p>a\ud800b</p>"
+
+
 def test_without_jinja_the_remedy_is_named(hostile, monkeypatch):
     frame, imputer, _ = hostile
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)

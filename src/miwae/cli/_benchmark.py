@@ -112,10 +112,10 @@ def _fit_by_default(x: Any, categorical: Any, seed: int) -> Any:
     """A function that completes rows by our imputer, and draws them."""
     import numpy as np
 
+    keep_programs()
     from miwae.evaluation import Completed
     from miwae.imputer import MIWAEImputer
 
-    keep_programs()
     kinds = dict.fromkeys(categorical.nonzero()[0].tolist(), "categorical")
     imputer = MIWAEImputer(random_state=seed, column_kinds=kinds or None).fit(x)
 

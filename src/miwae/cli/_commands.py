@@ -320,9 +320,9 @@ def _learned(
     file: Inspected, reporter: Reporter, limit: Deadline | None, seed: int | None, **chosen: Any
 ) -> _Ready:
     """Learn from a file, with the defaults of `TableSettings` for what was not chosen."""
+    keep_programs()
     from miwae.tabular import EncodedTable, FittedTable, TableSettings
 
-    keep_programs()
     chosen = {name: value for name, value in chosen.items() if value is not None}
     settings = TableSettings(**chosen, seed=options.table_seed(seed or 0))
     table = EncodedTable.of(file.schema, file.reading.columns)
@@ -336,9 +336,9 @@ def _learned(
 def _loaded(model: str, file: Source) -> _Ready:
     if not Path(model).is_file():
         raise DataError(f"there is no model {model}: make one with 'miwae fit IN -o {model}'")
+    keep_programs()
     from miwae.tabular import FittedTable
 
-    keep_programs()
     fitted, extra = FittedTable.load(model)
     named = extra.get("feature_names", fitted.schema.names) is not None
     fitted.require_columns(file.document.names, named=named)

@@ -1,6 +1,7 @@
 """Files as the options say how to read them, and what their columns are taken for."""
 
 import codecs
+import os
 import sys
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,7 +19,10 @@ from miwae.cli._options import (
 )
 from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
 from miwae.documents import DEFAULT_NA, Document, Reading, open_document
-from miwae.errors import DataError, SettingsError
+from miwae.errors import DataError, MiwaeError, SettingsError
+
+# Addresses that JAX takes at least, and those for the threads of each core (measured).
+ADDRESSES, PER_CORE = 3 * 2**30, 2**26
 
 
 class Source(NamedTuple):
@@ -96,10 +100,30 @@ def inspected(source: Source) -> Inspected:
 
 
 def keep_programs() -> None:
-    """Keep compiled programs on disk between runs; where that is impossible, runs are slower."""
+    """Keep compiled programs on disk between runs; where that is impossible, runs are slower.
+
+    This is where a command starts JAX.
+    """
+    _require_addresses()
     from miwae._compilation import enable_compilation_cache
 
     try:
         enable_compilation_cache()
     except OSError as error:
         sys.stderr.write(f"miwae: compiled programs are not kept: {error}\n")
+
+
+def _require_addresses() -> None:
+    """Refuse a limit on addresses under which JAX would end the process, without an error."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    needed = ADDRESSES + PER_CORE * (os.cpu_count() or 1)
+    if 0 < limit < needed:
+        raise MiwaeError(
+            f"out of memory before JAX starts: it takes {needed / 2**30:.1f} GiB of addresses, of "
+            f"which most need no memory, and the limit is {limit / 2**30:.1f} GiB: raise it "
+            f"(ulimit -v {needed // 2**10}), and limit the memory itself, by a container"
+        )

@@ -19,7 +19,7 @@ EVERYTHING: Range = (-math.inf, math.inf)
 FEWEST = 20
 
 # The largest share of values that can be impossible; more of them are a part of the table.
-LARGEST_SHARE = 0.02
+LARGEST_SHARE = 0.05
 
 # The share of values, the farthest from the median, that show how heavy the tails are.
 TAIL_SHARE = 0.2

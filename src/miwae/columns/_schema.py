@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from miwae._words import counted
+from miwae._words import counted, visible
 from miwae.columns._column import TIMES, Cells, Column, Storage
 from miwae.columns._conditions import checked_condition, holds
 from miwae.columns._plausible import EVERYTHING, Range, plausible_range, without_impossible
@@ -164,8 +164,10 @@ class Schema:
         return tuple(i for i, c in enumerate(self.columns) if isinstance(c.kind, Skipped))
 
     def __str__(self) -> str:
-        width = max((len(column.name) for column in self.columns), default=0)
-        lines = (f"{c.name:{width}}  {c.kind.label:11}  {c.reason}" for c in self.columns)
+        names = [visible(column.name) for column in self.columns]
+        width = max(map(len, names), default=0)
+        pairs = zip(names, self.columns, strict=True)
+        lines = (f"{n:{width}}  {c.kind.label:11}  {visible(c.reason)}" for n, c in pairs)
         return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from miwae._extras import extra
 from miwae.columns import check_names
-from miwae.documents._document import Document, Family, Patch, Reading
+from miwae.documents._document import Document, Family, Patch, Reading, most_unpacked
 from miwae.documents._frame import NO_COLUMNS, Frame, arrow_bytes, arrow_table
 from miwae.errors import DataError
 
@@ -53,9 +53,11 @@ class ArrowReading(Reading):
         return frames.completed(self.document.table, cells)
 
 
-def open_arrow(content: bytes, suffix: str) -> ArrowDocument:
+def open_arrow(content: bytes, suffix: str, *, allow_large: bool = False) -> ArrowDocument:
     pa, suffix = extra("pyarrow"), suffix if suffix == ".parquet" else ".feather"
     try:
+        if not allow_large:
+            _refuse_bomb(content, suffix)
         if suffix == ".parquet":
             table = extra("pyarrow.parquet").ParquetFile(pa.BufferReader(content)).read()
         else:
@@ -64,6 +66,25 @@ def open_arrow(content: bytes, suffix: str) -> ArrowDocument:
         names = tuple(table.column_names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         why = " ".join(str(error).split())  # pyarrow's messages can have several lines
-        raise DataError(f"this is not a {suffix[1:]} file: {why}") from error
+        # A damaged file can say that it needs any memory.
+        large = " or too large for the memory" if isinstance(error, MemoryError) else ""
+        raise DataError(f"this is not a {suffix[1:]} file{large}: {why}") from error
     check_names(names)
     return ArrowDocument(names=names, n_rows=table.num_rows, table=table, suffix=suffix)
+
+
+def _refuse_bomb(content: bytes, suffix: str) -> None:
+    """Refuse what would be huge in memory: a column that repeats a value takes a few bytes."""
+    if content.startswith(b"FEA1"):  # which compresses nothing
+        return
+    formats = extra("pyarrow.dataset")
+    kind = formats.ParquetFileFormat if suffix == ".parquet" else formats.IpcFileFormat
+    table = kind().make_fragment(extra("pyarrow").py_buffer(content))
+    check_names(table.physical_schema.names)
+    # Without columns: it looks for none by name, of which some are its own.
+    size = 8 * table.scanner(columns=[]).count_rows() * len(table.physical_schema)
+    if size > most_unpacked(len(content)):
+        raise DataError(
+            f"the file of {len(content)} bytes would need {size / 2**30:.1f} GiB: if that is "
+            "right, allow it by allow_large (--allow-large)"
+        )

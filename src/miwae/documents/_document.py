@@ -18,8 +18,25 @@ DEFAULT_NA = (
 
 Family: TypeAlias = Literal["text", "excel", "arrow", "statistics", "json"]
 
+# A table of more cells, of which more than so many are empty for each that is not, is refused: a
+# few cells that are far from each other make a file of a few kB need gigabytes.
+LARGE_AREA, SPARSE = 2_000_000, 20
+
+# Unpacked content of more bytes, compressed more than so many times, is refused.
+LARGE, RATIO = 2**28, 200
+
 # Imputed cells by position of their column.
 Patch: TypeAlias = Mapping[int, Cells]
+
+
+def most_unpacked(n_bytes: int) -> int:
+    """How many bytes the content of a compressed file may have."""
+    return max(LARGE, RATIO * n_bytes)
+
+
+def is_sparse(n_rows: int, n_columns: int, n_used: int) -> bool:
+    """Whether a table is much larger than the cells that its file has."""
+    return n_rows * n_columns > max(LARGE_AREA, SPARSE * n_used)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

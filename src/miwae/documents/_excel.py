@@ -17,7 +17,15 @@ from jaxtyping import Bool, Int, Shaped
 
 from miwae._extras import extra
 from miwae.columns import Cells, check_names, filled_objects, read_objects
-from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
+from miwae.documents._document import (
+    DEFAULT_NA,
+    Document,
+    Family,
+    Patch,
+    Reading,
+    is_sparse,
+    most_unpacked,
+)
 from miwae.documents._frame import NO_COLUMNS, Frame, objects_of
 from miwae.errors import DataError, SettingsError
 
@@ -26,12 +34,6 @@ _LONGEST = 32_767  # characters of a cell
 _LARGEST = int(np.finfo(np.float64).max)
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
-# A sheet of more cells, of which more than so many are empty for each that is not, is refused: one
-# cell far from the others makes a file of a few kB need gigabytes.
-_LARGE_AREA, _SPARSE = 2_000_000, 20
-
-# Unpacked content of more bytes, compressed more than so many times, is refused.
-LARGE, RATIO = 2**28, 200
 _DAY = 86400.0
 _HELD = (str, bool, int, datetime.date, datetime.time, datetime.timedelta)
 
@@ -249,7 +251,7 @@ def _refuse_bomb(content: bytes) -> None:
             size = sum(part.file_size for part in archive.infolist())
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         return  # no workbook, as openpyxl will say
-    if size > max(LARGE, RATIO * len(content)):
+    if size > most_unpacked(len(content)):
         raise DataError(
             f"the workbook of {len(content)} bytes would unpack to {size / 2**30:.1f} GiB: if "
             "that is right, allow it by allow_large (--allow-large)"
@@ -266,6 +268,8 @@ def _sheets(content: bytes) -> list[list[Any]]:
                 openpyxl.load_workbook(io.BytesIO(content), data_only=values).worksheets
                 for values in (True, False)
             ]
+    except MemoryError:
+        raise
     except Exception as error:  # openpyxl raises what its zip and XML readers raise
         raise DataError(
             "this is not an Excel workbook (.xlsx), or it is damaged: open it in Excel or "
@@ -278,7 +282,7 @@ def _sheets(content: bytes) -> list[list[Any]]:
 
 def _is_sparse(sheet: Any) -> bool:
     """Whether a sheet is large because of a few cells that are far from the others."""
-    return sheet.max_row * sheet.max_column > max(_LARGE_AREA, _SPARSE * len(sheet._cells))
+    return is_sparse(sheet.max_row, sheet.max_column, len(sheet._cells))
 
 
 def _sheet_place(titles: Sequence[str], sheet: str | None) -> int:

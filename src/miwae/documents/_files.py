@@ -13,8 +13,8 @@ from miwae._extras import extra
 from miwae.columns import COPY, ROW, require_free
 from miwae.documents._arrow import open_arrow
 from miwae.documents._dialect import Dialect
-from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading
-from miwae.documents._excel import LARGE, RATIO, open_excel, workbook_bytes
+from miwae.documents._document import DEFAULT_NA, Document, Family, Patch, Reading, most_unpacked
+from miwae.documents._excel import open_excel, workbook_bytes
 from miwae.documents._frame import Frame, arrow_bytes, arrow_table, stacked, texts_of
 from miwae.documents._further import further_columns
 from miwae.documents._json import json_bytes, open_json
@@ -103,8 +103,8 @@ def open_document(
         if family == "statistics":
             return open_statistics(content, suffix)
         if family == "json":
-            return open_json(content)
-        return open_arrow(content, suffix)
+            return open_json(content, allow_large=allow_large)
+        return open_arrow(content, suffix, allow_large=allow_large)
     except DataError as error:
         place = "standard input" if path == "-" else path
         hint = "" if path == "-" or suffix in _FAMILIES else f" ({_SUPPORTED})"
@@ -135,7 +135,7 @@ def _content(path: str) -> bytes:
 def _unpacked(content: bytes, *, allow_large: bool) -> bytes:
     if not content.startswith(_GZIP):  # whatever the file is called
         return content
-    limit = -1 if allow_large else max(LARGE, RATIO * len(content))
+    limit = -1 if allow_large else most_unpacked(len(content))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
             unpacked = file.read(limit)
@@ -279,9 +279,11 @@ def _put(path: str, payload: bytes | memoryview) -> None:
     if path != "-":
         write_atomically(path, lambda file: file.write(payload))
         return
+    rest, stream = memoryview(payload), sys.stdout.buffer
     try:
-        sys.stdout.buffer.write(payload)
-        sys.stdout.buffer.flush()
+        while rest:  # with PYTHONUNBUFFERED, the system may take only a part of it
+            rest = rest[stream.write(rest) :]
+        stream.flush()
     except BrokenPipeError:
         raise  # the reader of our output has stopped, which the caller handles
     except OSError as error:

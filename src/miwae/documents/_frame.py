@@ -148,8 +148,8 @@ def _arrow_array(column: Any, name: str) -> Any:
     except OverflowError:
         largest = max((value for value in column if isinstance(value, int)), key=abs)
         raise DataError(
-            f"column {name!r} holds {largest}, which is larger than integers of 64 bits: write a "
-            "text format, or drop the column"
+            f"column {name!r} holds a whole number of {largest.bit_length()} bits, of which these "
+            "formats have 64: write a text format, or drop the column"
         ) from None
     # A column without values: numbers are what it would be read as in a text file.
     return array.cast(pa.float64()) if pa.types.is_null(array.type) else array

@@ -10,12 +10,23 @@ import numpy as np
 from jaxtyping import Int
 
 from miwae.columns import check_names, filled_objects, read_objects
-from miwae.documents._document import Document, Family, Patch, Reading
+from miwae.documents._document import Document, Family, Patch, Reading, is_sparse
 from miwae.documents._frame import NO_COLUMNS, Frame, objects_of, texts_of
 from miwae.errors import DataError
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _whole(text: str) -> int | float:
+    """A whole number; an infinite one if it has more digits than Python reads in linear time."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole)
 
 
 class _Line(NamedTuple):
@@ -101,7 +112,7 @@ class JsonReading(Reading):
         return values
 
 
-def open_json(content: bytes) -> JsonDocument:
+def open_json(content: bytes, *, allow_large: bool = False) -> JsonDocument:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -109,18 +120,38 @@ def open_json(content: bytes) -> JsonDocument:
     pairs = enumerate(text.split("\n"), start=1)
     lines = tuple(_parsed(number, line) for number, line in pairs if line.strip())
     names = tuple(dict.fromkeys(name for line in lines for name in line.values))
+    n_values = sum(len(line.values) for line in lines)
+    if not allow_large and is_sparse(len(lines), len(names), n_values):
+        raise DataError(
+            f"the objects of {len(lines)} lines have {len(names)} names, but only {n_values} "
+            "values: if that is right, allow it by allow_large (--allow-large)"
+        )
     check_names(names)
     return JsonDocument(names=names, n_rows=len(lines), content=text, lines=lines)
 
 
 def _parsed(number: int, text: str) -> _Line:
     try:
-        values = json.loads(text)
+        values = _DECODER.decode(text)
+        if not isinstance(values, dict):
+            raise DataError(f'line {number} is not a JSON object, such as {{"a": 1}}')
+        spans = _spans(text)
     except json.JSONDecodeError as error:
         raise DataError(f"line {number} is not JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise DataError(f'line {number} is not a JSON object, such as {{"a": 1}}')
-    return _Line(number, text, values, _spans(text))
+    except RecursionError:
+        raise DataError(f"line {number} is nested too deeply to be read") from None
+    if _ESCAPED_SURROGATE.search(text):
+        _refuse_half_characters(number, values)
+    return _Line(number, text, values, spans)
+
+
+def _refuse_half_characters(number: int, values: dict[str, Any]) -> None:
+    """JSON can name halves of characters (half of an emoji, say), which no file can hold."""
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise DataError(f"line {number} has {half}, which is half of a character") from None
 
 
 def _spans(text: str) -> dict[str, tuple[int, int]]:

@@ -1,7 +1,6 @@
 """Stata, SPSS and SAS files: typed tables whose codes have labels, by pyreadstat and pandas."""
 
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int
 
+from miwae._atomic import scratch_directory
 from miwae._extras import extra
 from miwae.columns import check_names
 from miwae.documents._document import Document, Family, Patch, Reading
@@ -101,12 +101,14 @@ class StatisticsReading(Reading):
 
 def open_statistics(content: bytes, suffix: str) -> StatisticsDocument:
     pyreadstat, _ = extra("pyreadstat"), extra("pandas")
-    with tempfile.TemporaryDirectory() as place:
+    with scratch_directory() as place:
         path = Path(place) / f"table{suffix}"
         path.write_bytes(content)
         try:
             frame, meta = getattr(pyreadstat, f"read_{READERS[suffix]}")(str(path))
-        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # it raises what Python and its parser raise
             raise DataError(f"this is not a {suffix} file: {error}") from error
     names = tuple(frame.columns)
     check_names(names)
@@ -163,7 +165,7 @@ def _written(frame: Any, suffix: str, document: StatisticsDocument | None = None
                 kept[argument] = getattr(document.meta, _KEPT[argument])
     if suffix == ".zsav":
         kept["compress"] = True
-    with tempfile.TemporaryDirectory() as place:
+    with scratch_directory() as place:
         path = os.path.join(place, f"table{suffix}")
         try:
             getattr(pyreadstat, f"write_{writer}")(frame, path, **kept)

@@ -1,7 +1,6 @@
 """A model that completes a table part by part: Arrow in, Arrow out, in the same types for all."""
 
 import functools
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from miwae import frames
+from miwae._atomic import scratch_directory
 from miwae._threads import require_own_process
 from miwae.columns import check_names
 from miwae.engines._types import in_type, pc, schema_of
@@ -57,7 +57,7 @@ class Worker:
         """The worker of a model file, or of whatever can be saved as one: an imputer, a table."""
         if isinstance(model, str | Path):
             return cls.load(model, keys)
-        with tempfile.TemporaryDirectory() as directory:
+        with scratch_directory() as directory:
             model.save(Path(directory) / "model")
             return cls.load(Path(directory) / "model", keys)
 
@@ -67,7 +67,7 @@ class Worker:
     @functools.cached_property
     def content(self) -> bytes:
         """That of a model file."""
-        with tempfile.TemporaryDirectory() as directory:
+        with scratch_directory() as directory:
             path = Path(directory) / "model"
             self.fitted.save(path, dict(self.extra))
             return path.read_bytes()
@@ -216,7 +216,7 @@ class Worker:
 
 @functools.lru_cache(maxsize=2)
 def _loaded(content: bytes) -> tuple[FittedTable, dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as directory:
+    with scratch_directory() as directory:
         path = Path(directory) / "model"
         path.write_bytes(content)
         return FittedTable.load(path)

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from jaxtyping import Float
 
-from miwae._words import counted
+from miwae._words import counted, visible
 from miwae.columns import COPY, ROW, Cells, require_free
 from miwae.errors import DataError, SettingsError
 from miwae.frames import columns, completed, n_rows, names, stacked, with_columns
@@ -77,7 +77,11 @@ class MultiplyImputed(Sequence[Any]):
 
     def __repr__(self) -> str:
         n_imputed = sum(len(cells.rows) for cells in self._cells[0].values())
-        missing = f"; not imputed: {', '.join(self._not_imputed)}" if self._not_imputed else ""
+        missing = (
+            f"; not imputed: {', '.join(map(visible, self._not_imputed))}"
+            if self._not_imputed
+            else ""
+        )
         return (
             f"MultiplyImputed({counted(len(self), 'imputation')} of "
             f"{counted(n_imputed, 'missing cell')} in {counted(self.n_rows, 'row')} and "

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from scipy.special import stdtr, stdtrit
 
 from miwae._extras import extra
-from miwae._words import counted
+from miwae._words import counted, visible
 from miwae.errors import SettingsError
 from miwae.pooling._quantities import read_quantities
 
@@ -91,7 +91,8 @@ class Pooled:
         columns = self._columns()
         shown = ("estimate", "std_error", "statistic", "df", "p_value", "fmi")
         texts = [[f"{value:.4g}" for value in columns[name]] for name in shown]
-        rows = [("", *shown), *zip(columns["term"], *texts, strict=True)]
+        terms = map(visible, columns["term"])
+        rows = [("", *shown), *zip(terms, *texts, strict=True)]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
         lines = [f"Pooled over {counted(self.n_imputations, 'imputation')} by Rubin's rules"]
         for term, *numbers in rows:

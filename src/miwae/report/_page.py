@@ -39,7 +39,8 @@ class Report:
 
     def save(self, path: str | Path) -> None:
         """Write the page to a file, which opens offline."""
-        write_atomically(str(path), lambda file: file.write(self.html.encode()))
+        data = self.html.encode(errors="backslashreplace")  # Python has halves of characters
+        write_atomically(str(path), lambda file: file.write(data))
 
     def _repr_html_(self) -> str:
         # In a frame of its own: its style and script are no business of the notebook.

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, final
 import numpy as np
 from jaxtyping import Bool, Float
 
+from miwae._words import visible
 from miwae.columns import ColumnSchema, Schema
 from miwae.columns.kinds import Coded
 from miwae.events import Event
@@ -101,7 +102,9 @@ class Quality(Sequence[ColumnQuality]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """As people read it: a header, and a row for each column."""
-        shown = ((own.column, str(own.n_held_out), *_shown(own), own.verdict) for own in self)
+        shown = (
+            (visible(own.column), str(own.n_held_out), *_shown(own), own.verdict) for own in self
+        )
         return [HEADER, *shown]
 
     def __str__(self) -> str:
