@@ -29,6 +29,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         markdown = markdown.replace("<!-- help -->", _help())
     if "<!-- names -->" in markdown:
         markdown = markdown.replace("<!-- names -->", _names())
+    if "<!-- blocks -->" in markdown:
+        markdown = markdown.replace("<!-- blocks -->", _blocks())
     # Files of the repository that are not part of the site have no address here.
     return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)(?:#[^)]*)?\)", r"\1 (`\2`)", markdown)
 
@@ -82,6 +84,27 @@ def _of(homes: tuple[str, ...]) -> str:
         )
         names += [f"::: {home}.{name}\n" for name in own]
     return "\n".join(names)
+
+
+# Modules with more names than the front door repeats.
+BLOCKS = ("miwae.model", "miwae.inference", "miwae.training", "miwae.evaluation")
+
+
+def _blocks() -> str:
+    """Classes and functions that the front door leaves to its modules."""
+    import importlib
+    import inspect
+
+    import miwae
+
+    parts = []
+    for home in BLOCKS:
+        module = importlib.import_module(home)
+        names = [name for name in module.__all__ if name not in miwae.__all__]
+        values = [(name, getattr(module, name)) for name in names]
+        shown = [name for name, v in values if inspect.isclass(v) or inspect.isfunction(v)]
+        parts.append(f"## {home}\n" + "\n".join(f"::: {home}.{name}\n" for name in shown))
+    return "\n".join(parts)
 
 
 # Modules whose names are not repeated by the front door.
