@@ -146,7 +146,7 @@ def plot(ratios, errors, first):
         panel.plot(dots, np.full(len(dots), -place - 0.15), "o", color="0.7", ms=4)
         panel.errorbar(ratio, -place, xerr=2 * ratio * error, fmt="o", color="C3", capsize=3)
     panel.axvline(1.0, color="0.6", lw=0.8)
-    panel.set_yticks(-np.arange(len(ratios)), [LABELS.get(name, name) for name in ratios])
+    panel.set_yticks(-np.arange(len(ratios)), [LABELS.get(name) or name for name in ratios])
     panel.set_xlabel(f"squared error on held-out cells, relative to '{first}'")
     save(figure, "choices")
 
