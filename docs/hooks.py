@@ -22,8 +22,10 @@ GROUPS = {
 }
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put generated parts in their places, and name files outside of the documentation."""
+    if page.parent is None:  # a tab of its own: the list of pages beside it would have one line
+        page.meta.setdefault("hide", ["navigation"])
     markdown = re.sub(r"<!-- file (\S+) -->", lambda found: _file(found[1]), markdown)
     if "<!-- help -->" in markdown:
         markdown = markdown.replace("<!-- help -->", _help())
@@ -32,7 +34,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     if "<!-- blocks -->" in markdown:
         markdown = markdown.replace("<!-- blocks -->", _blocks())
     # Files of the repository that are not part of the site have no address here.
-    return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)(?:#[^)]*)?\)", r"\1 (`\2`)", markdown)
+    return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)(?:#[^)]*)?\)", _without_link, markdown)
+
+
+def _without_link(found: re.Match[str]) -> str:
+    text, path = found.groups()
+    return f"`{path}`" if text == path else f"{text} (`{path}`)"
 
 
 # A script that the theme loads from elsewhere, for the search of pages that are opened from disk.
@@ -72,6 +79,10 @@ def _names() -> str:
     return "\n".join(f"## {title}\n" + _of(homes) for title, homes in GROUPS.items())
 
 
+# Users import these names from `miwae`, wherever they live.
+SHORT = "    options:\n      show_root_full_path: false\n"
+
+
 def _of(homes: tuple[str, ...]) -> str:
     import importlib
 
@@ -79,10 +90,10 @@ def _of(homes: tuple[str, ...]) -> str:
 
     names = []
     for home in homes:
-        own = (
-            importlib.import_module(home).__all__ if home in PUBLIC else miwae._HOMES[home].split()
-        )
-        names += [f"::: {home}.{name}\n" for name in own]
+        if home in PUBLIC:
+            names += [f"::: {home}.{name}\n" for name in importlib.import_module(home).__all__]
+        else:
+            names += [f"::: {home}.{name}\n{SHORT}" for name in miwae._HOMES[home].split()]
     return "\n".join(names)
 
 
