@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,12 +56,12 @@ def latent_points(table: pd.DataFrame) -> np.ndarray:
     return np.asarray(fitted.propose(jnp.nan_to_num(jnp.asarray(x, jnp.float32)), observed).centre)
 
 
-# No bar over the page, and no room for one above the part that is shown.
-STILL = "nav { display: none } html { scroll-behavior: auto; scroll-padding-top: 0 }"
+# No bar over the page.
+STILL = "nav { display: none }"
 
 
 def photograph(report: Report, browser: str) -> None:
-    """The part of the report that shows columns, as docs/images/report.png."""
+    """The overview of the columns and the first line of cards, as docs/images/report.png."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as directory:
@@ -70,8 +71,12 @@ def photograph(report: Report, browser: str) -> None:
         page.goto(f"file://{directory}/report.html")
         page.add_style_tag(content=STILL)
         page.locator("button[data-sort=missing]").click()
-        page.evaluate("document.querySelector('#columns').scrollIntoView()")
-        page.screenshot(path=HERE / "images" / "report.png")
+        top, bottom = (page.locator(s).first.bounding_box() for s in ("#columns h2", "article"))
+        assert top is not None
+        assert bottom is not None
+        height = bottom["y"] + bottom["height"] + 10 - top["y"]
+        part: Any = {"x": 0, "y": top["y"] + 4, "width": 1120, "height": height}
+        page.screenshot(path=HERE / "images" / "report.png", full_page=True, clip=part)
         own.close()
 
 

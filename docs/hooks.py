@@ -22,15 +22,24 @@ GROUPS = {
 }
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put generated parts in their places, and name files outside of the documentation."""
+    if page.parent is None:  # a tab of its own: the list of pages beside it would have one line
+        page.meta.setdefault("hide", ["navigation"])
     markdown = re.sub(r"<!-- file (\S+) -->", lambda found: _file(found[1]), markdown)
     if "<!-- help -->" in markdown:
         markdown = markdown.replace("<!-- help -->", _help())
     if "<!-- names -->" in markdown:
         markdown = markdown.replace("<!-- names -->", _names())
+    if "<!-- blocks -->" in markdown:
+        markdown = markdown.replace("<!-- blocks -->", _blocks())
     # Files of the repository that are not part of the site have no address here.
-    return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)(?:#[^)]*)?\)", r"\1 (`\2`)", markdown)
+    return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)(?:#[^)]*)?\)", _without_link, markdown)
+
+
+def _without_link(found: re.Match[str]) -> str:
+    text, path = found.groups()
+    return f"`{path}`" if text == path else f"{text} (`{path}`)"
 
 
 # A script that the theme loads from elsewhere, for the search of pages that are opened from disk.
@@ -70,6 +79,10 @@ def _names() -> str:
     return "\n".join(f"## {title}\n" + _of(homes) for title, homes in GROUPS.items())
 
 
+# Users import these names from `miwae`, wherever they live.
+SHORT = "    options:\n      show_root_full_path: false\n"
+
+
 def _of(homes: tuple[str, ...]) -> str:
     import importlib
 
@@ -77,11 +90,32 @@ def _of(homes: tuple[str, ...]) -> str:
 
     names = []
     for home in homes:
-        own = (
-            importlib.import_module(home).__all__ if home in PUBLIC else miwae._HOMES[home].split()
-        )
-        names += [f"::: {home}.{name}\n" for name in own]
+        if home in PUBLIC:
+            names += [f"::: {home}.{name}\n" for name in importlib.import_module(home).__all__]
+        else:
+            names += [f"::: {home}.{name}\n{SHORT}" for name in miwae._HOMES[home].split()]
     return "\n".join(names)
+
+
+# Modules with more names than the front door repeats.
+BLOCKS = ("miwae.model", "miwae.inference", "miwae.training", "miwae.evaluation")
+
+
+def _blocks() -> str:
+    """Classes and functions that the front door leaves to its modules."""
+    import importlib
+    import inspect
+
+    import miwae
+
+    parts = []
+    for home in BLOCKS:
+        module = importlib.import_module(home)
+        names = [name for name in module.__all__ if name not in miwae.__all__]
+        values = [(name, getattr(module, name)) for name in names]
+        shown = [name for name, v in values if inspect.isclass(v) or inspect.isfunction(v)]
+        parts.append(f"## {home}\n" + "\n".join(f"::: {home}.{name}\n" for name in shown))
+    return "\n".join(parts)
 
 
 # Modules whose names are not repeated by the front door.

@@ -41,8 +41,8 @@ from store import Store
 RESULTS = Path(__file__).parent / "results" / "study.jsonl"
 TABLES = {"banknote": False, "breast": False, "concrete": True, "red": True}
 N_SAMPLES = 5
-CODES = 500
-NUMBERS_OF_CODES = (1, 10, 100, 1_000, 10_000)
+N_IMPUTATION_SAMPLES = 500
+NUMBERS_OF_SAMPLES = (1, 10, 100, 1_000, 10_000)
 
 
 def judged(name, mask):
@@ -143,7 +143,7 @@ ENSEMBLE = "two models averaged"
 
 
 def attempt(one):
-    """Train, impute, and judge; of the base also with other numbers of codes."""
+    """Train, impute, and judge; of the base also with other numbers of latent samples."""
     x, observed, held = judged(one["data"], one["mask"])
     rows = observed.any(axis=1)
     x = np.where(observed | held, x, 0.0).astype(np.float32)
@@ -163,9 +163,9 @@ def attempt(one):
         filled = np.mean([values[:, : x.shape[1]] for values in each], axis=0)
         return float(np.mean((filled - x)[held] ** 2))
 
-    result = {"mse": error(CODES), "held_out": int(held.sum())}
+    result = {"mse": error(N_IMPUTATION_SAMPLES), "held_out": int(held.sum())}
     if method == "base":
-        result |= {f"mse, {n} codes": error(n) for n in NUMBERS_OF_CODES}
+        result |= {f"mse, {n} latent samples": error(n) for n in NUMBERS_OF_SAMPLES}
     return result
 
 
@@ -202,31 +202,33 @@ def show(records):
         shown = ["" if np.isnan(value) else f"{np.exp(value):.3f}" for value in by_table]
         view.add_row(variant, f"{centres[-1]:.3f} ± {errors[-1]:.3f}", *shown, f"{seconds:.0f}")
     Console(width=130).print(view)
-    show_codes([r for r in records if r["method"] == "base"])
+    show_numbers_of_samples([r for r in records if r["method"] == "base"])
     if found:
         plot(list(found), centres, errors)
 
 
-def show_codes(records):
-    """The error of the base by the number of codes: the paper's Figure 2, for tables."""
+def show_numbers_of_samples(records):
+    """The error of the base by the number of latent samples: the paper's Figure 2, for tables."""
     from matplotlib import pyplot as plt
 
     figure, panel = plt.subplots(figsize=(6.5, 4), layout="constrained")
     for name in TABLES:
         own = [r for r in records if r["data"] == name]
         if own:
-            means = [np.mean([r[f"mse, {n} codes"] for r in own]) for n in NUMBERS_OF_CODES]
-            pairs = zip(NUMBERS_OF_CODES, means, strict=True)
+            means = [
+                np.mean([r[f"mse, {n} latent samples"] for r in own]) for n in NUMBERS_OF_SAMPLES
+            ]
+            pairs = zip(NUMBERS_OF_SAMPLES, means, strict=True)
             print(f"{name:10}", *(f"L = {n}: {mean:.4f}" for n, mean in pairs), sep="  ")
-            panel.plot(NUMBERS_OF_CODES, means, "o-", label=name)
+            panel.plot(NUMBERS_OF_SAMPLES, means, "o-", label=name)
     panel.set(
         xscale="log",
-        xlabel="L, codes for each row",
+        xlabel="L, latent samples for each row",
         ylabel="squared error on held-out cells",
         ylim=(0, None),
     )
     panel.legend()
-    save(figure, "study-codes")
+    save(figure, "study-samples")
 
 
 def plot(variants, centres, errors):

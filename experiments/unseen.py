@@ -174,7 +174,9 @@ def plot(found):
             line.set_label(f"relative to the {label}")
         panel.axvline(1.0, color="0.6", lw=0.8)
         panel.set(
-            title=title, xscale="log", xlabel="miwae's divided by the other's; below 1: less"
+            title=title,
+            xscale="log",
+            xlabel="miwae's divided by the other's (below 1: miwae is better)",
         )
         panel.set_xticks(ticks := [0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5], map(str, ticks))
         panel.minorticks_off()

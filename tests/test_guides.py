@@ -1,8 +1,11 @@
 """The guides are true: their examples run, one after the other, and do what they say."""
 
 import importlib.util
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +78,55 @@ def test_start_and_the_guides_that_go_on_from_it(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "Atlantis" in printed
     assert printed.endswith("['island']\n")
+
+
+SHOWING = DOCS / "start.md", DOCS / "statistics.md"
+
+
+def outputs(text):
+    """The outputs that a text shows, each as its lines, without those that are left out."""
+    text = re.sub(r"```[a-z]+\n.*?```", "", text, flags=re.DOTALL)
+    found = re.findall(r"```\n(.*?)```", text, flags=re.DOTALL)
+    return [[line for line in one.splitlines() if line != "..."] for one in found]
+
+
+def alike(shown, printed):
+    """The same words; numbers within a tenth of each other, for processors differ."""
+    ours, theirs = shown.split(), printed.split()
+    return len(ours) == len(theirs) and all(map(_alike, ours, theirs))
+
+
+def _alike(shown, printed):
+    try:
+        a, b = (float(word.removesuffix("%")) for word in (shown, printed))
+    except ValueError:
+        return shown == printed
+    return a == pytest.approx(b, rel=0.1, abs=0.05)
+
+
+@pytest.mark.long
+def test_outputs_are_as_shown(tmp_path):
+    """In a process of its own: the tests' programs are less optimised, and give other digits."""
+    (tmp_path / "miwae-demo").mkdir()
+    shutil.copy(PENGUINS, tmp_path / "miwae-demo")
+    examples = [
+        re.findall(r"```python\n(.*?)```", g.read_text(), flags=re.DOTALL) for g in SHOWING
+    ]
+    script = "\n".join(example for guide in examples for example in guide)
+    users = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    given = {"cwd": tmp_path, "env": users, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "-c", script], check=True, **given)
+    printed = done.stdout.splitlines()
+    shown = [one for guide in SHOWING for one in outputs(guide.read_text(encoding="utf-8"))]
+    for line in (line for one in shown if one[0] != "$ miwae demo" for line in one):
+        assert any(alike(line, own) for own in printed), line
+
+
+def test_the_readme_shows_the_same_outputs():
+    known = [one for guide in SHOWING for one in outputs(guide.read_text(encoding="utf-8"))]
+    readme = outputs((DOCS.parent / "README.md").read_text(encoding="utf-8"))
+    assert len(readme) == 3
+    assert [one for one in readme if one not in known] == []
 
 
 @pytest.mark.slow
@@ -153,6 +205,10 @@ def test_the_reference_has_every_name_and_command():
     names, help_texts = hooks._names(), hooks._help()
     for home, own in miwae._HOMES.items():
         assert all(f"::: {home}.{name}\n" in names for name in own.split())
+    blocks = hooks._blocks()
+    for name in ("model.AbstractObservation", "model.Dense", "inference.miwae_bound"):
+        assert f"::: miwae.{name}\n" in blocks
+    assert "::: miwae.model.Normal\n" not in blocks  # it is among the names
     for command in ("impute", "fit", "score", "inspect", "report", "benchmark", "demo"):
         assert f"## miwae {command}\n" in help_texts
     assert "--max-time" in help_texts

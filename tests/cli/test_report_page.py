@@ -33,6 +33,7 @@ def test_a_page_beside_the_completed_table_and_one_from_a_model(tmp_path):
 
     succeeded(miwae("fit", table, "-o", "m.miwae", "--seed", 3, cwd=tmp_path))
     done = succeeded(miwae("report", table, "--model", "m.miwae", "-o", "-", cwd=tmp_path))
+    assert "described in " in done.stderr
     other = data_of(done.stdout.decode())
     assert other["columns"] == data["columns"]
 

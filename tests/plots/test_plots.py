@@ -186,7 +186,9 @@ def test_weights_count_unreliable_rows():
     k = np.array([0.1, 0.9, np.nan, 0.5])
     ax = drawn(plots.weights(np.array([20.0, 3.0, 0.0, 30.0]), k))
     words = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert words == ["2 rows", "1 with k above 0.7"]
+    assert words == ["2 reliable", "1 unreliable", "limit of 0.7"]
+    only_good = drawn(plots.weights([20.0], [0.1])).get_legend().get_texts()
+    assert [text.get_text() for text in only_good] == ["1 reliable", "limit of 0.7"]
     with pytest.raises(DataError, match="nothing to impute"):
         plots.weights(np.zeros(3), np.full(3, np.nan))
 

@@ -178,6 +178,8 @@ def test_it_prints(visit, saved):
     assert not page.locator("nav").is_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.pdf().startswith(b"%PDF")
+    page.set_viewport_size({"width": 680, "height": 900})  # A4 without its margins
+    assert page.evaluate("document.documentElement.scrollWidth") <= 680  # nothing is cut off
 
 
 def test_json_inside(visit, saved, hostile):

@@ -102,6 +102,10 @@ def test_examples_are_the_imputed_cells(hostile):
             assert float(example[key]) == pytest.approx(table[SCRIPT][row], rel=1e-3)
     words = report.data["columns"][1]["examples"]
     assert all(e["value"] == completed[IMAGE][e["row"] - 1] and not e["lower"] for e in words)
+    likely = imputer.probabilities(frame)[IMAGE]
+    for example in words:
+        expected = likely.loc[example["row"] - 1].max()
+        assert example["probability"] == pytest.approx(expected, rel=1e-5)
     days = report.data["columns"][3]["examples"]
     assert days[0]["value"] == str(completed["day"][days[0]["row"] - 1].date())
 
@@ -118,7 +122,11 @@ def test_four_sentences_and_what_not_to_trust(facts):
     column = facts.columns[0]
     poor = {**column.quality, "verdict": "no better than the mean"}
     changed = replace(facts, columns=(replace(column, quality=poor), *facts.columns[1:]))
-    assert _sentences.distrust(changed)[0].startswith(f"{SCRIPT}: no better than the mean")
+    assert _sentences.distrust(changed)[0].startswith(f"{SCRIPT}: on held-out cells no better")
+    assert (
+        "Nothing was imputed; 150 cells"
+        in _sentences.done(replace(facts, n_imputed=0, n_missing=150))[2]
+    )
 
 
 def test_a_complete_table_and_a_model_without_training(hostile):
@@ -154,6 +162,33 @@ def test_densities_are_drawn_to_scale():
     places = re.findall(r'class="tick" d="M(\d+),', picture)
     assert len(places) == 20
     assert "density of 501 observed cells of x" in picture
+
+
+def test_axes_have_round_numbers():
+    ticks = lambda *ends: [text for _, text in _figures._ticks(hostile_number(), *ends)]  # noqa: E731
+    assert ticks(2556.0, 6444.0) == ["3000", "4000", "5000", "6000"]
+    assert ticks(-0.13, 0.41) == ["0.0", "0.2", "0.4"]
+    assert ticks(1e-9, 7e-9) == ["2e-09", "4e-09", "6e-09"]
+    clock = replace(hostile_number(), storage="clock")
+    found = _figures._ticks(clock, 5.2 * 3_600, 20.1 * 3_600)
+    assert [text for _, text in found] == [
+        "6:00:00",
+        "9:00:00",
+        "12:00:00",
+        "15:00:00",
+        "18:00:00",
+    ]
+    times = replace(hostile_number(), storage="time")
+    assert [text for _, text in _figures._ticks(times, 0.0, 4 * 86_400.0)] == [
+        "1970-01-02",
+        "1970-01-04",
+    ]
+
+
+def test_errors_of_times_have_a_unit(facts):
+    day = replace(facts.columns[0], kind="datetime")
+    assert day.amount(172_800.0) == "2 days"
+    assert facts.columns[0].amount(172_800.0) == "1.73e+05"
 
 
 def test_the_matrix_is_a_png_of_its_cells():

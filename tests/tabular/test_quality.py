@@ -103,6 +103,20 @@ def test_a_table_without_held_out_cells_has_no_quality(fitted):
     assert not fitted.quality
 
 
-def test_errors_of_times_are_shown_in_days():
+def test_errors_of_times_have_a_unit():
     own = ColumnQuality("when", "datetime", 50, "weak", error=172_800.0, error_of_mean=259_200.0)
     assert Quality((own,)).rows()[1][2:4] == ("2 days", "3 days")
+    event = own._replace(verdict="no better than the mean", error=5_400.0).event()
+    assert event is not None
+    assert "(error 1.5 hours, of the mean 3 days, on 50 held-out cells)" in event.text
+
+
+def test_an_event_about_categories_gives_the_reason():
+    own = ColumnQuality("sort", "categorical", 50, "no better than the mode", accuracy=0.4)
+    own = own._replace(accuracy_of_mode=0.4, log_loss=1.2, log_loss_of_shares=1.1)
+    texts = [own._replace(accuracy=hits).event() for hits in (0.4, 0.5)]
+    assert [event and event.text[event.text.index("(") :] for event in texts] == [
+        "(40% right, the mode 40%, on 50 held-out cells): the other columns say little about it",
+        "(log-loss 1.2, of the shares 1.1, on 50 held-out cells): the other columns say little "
+        "about it",
+    ]

@@ -185,7 +185,7 @@ def report(
         sys.stdout.write(page.html)
     else:
         page.save(output)
-    reporter.finish(reports.fitted(known, ready.events, ready.fitted.quality))
+    reporter.finish(reports.described(known, ready.events, ready.fitted.quality))
 
 
 @with_groups

@@ -104,6 +104,10 @@ def nothing_missing(file: Inspected) -> Report:
     return Report({**file.as_data(), **done}, ["nothing is missing: the table is as it was"])
 
 
+def described(file: Inspected, events: Sequence[Event], quality: "Quality") -> Report:
+    return fitted(file, events, quality)._replace(parts=["described"])
+
+
 def scored(scores: Any, events: Sequence[Event]) -> Report:
     n_rows, mean = len(scores), float(scores.mean())
     line = f"{counted(n_rows, 'row')}, mean log-density {mean:.4f}"

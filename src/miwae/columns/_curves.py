@@ -71,13 +71,13 @@ def level_shares(
 ) -> Shares:
     """How often each value occurs, in the order of `levels`.
 
-    By default numbers are in their order, and text by its frequency.
+    By default numbers are in their order, and text by its frequency among observed cells.
     """
     counts = [Counter(values.tolist()) for values in (observed, *copies)]
-    total = sum(counts, Counter())
     if not levels:
-        is_text = observed.dtype == object
-        levels = [level for level, _ in total.most_common()] if is_text else sorted(total)
+        found = sum(counts, Counter())
+        frequency = lambda level: (-counts[0][level], -found[level])  # noqa: E731
+        levels = sorted(found, key=frequency if observed.dtype == object else None)
     table = np.array([[count[level] for level in levels] for count in counts])
     table = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     return Shares(tuple(levels), table[0], table[1:])

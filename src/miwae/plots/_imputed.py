@@ -223,13 +223,17 @@ def _ridge(
     ax.fill_between(x, base, base + scale * height, color=OBSERVED, alpha=0.25, lw=0)
     ax.plot(x, base + scale * height, color=OBSERVED, lw=1.6)
     for x, height in curves[1:]:
-        width = 1.8 if len(curves) == 2 else 0.9
-        ax.plot(x, base + scale * height, color=IMPUTED, lw=width, ls=DASHES)
+        ax.plot(x, base + scale * height, color=IMPUTED, **_line(len(group.imputed)))
     if not alone:
         ax.axhline(base, color="#bbbbbb", lw=0.6, zorder=0)
     for values in group.imputed[:1]:
         if len(values) <= 30:  # so few that a density hides them
             ax.plot(values, np.full(len(values), base), ls="", clip_on=False, zorder=5, **_DOTS[1])
+
+
+def _line(n_copies: int) -> dict[str, Any]:
+    """A line of dashes; many of them would be a tangle, so copies are thin and whole."""
+    return {"lw": 1.8, "ls": DASHES} if n_copies == 1 else {"lw": 0.8, "alpha": 0.8}
 
 
 def _pair(ax: "Axes", place: float, observed: float, imputed: np.ndarray) -> None:
@@ -271,7 +275,7 @@ def _legend_of_areas(ax: "Axes", groups: Sequence[_Group]) -> None:
     m = len(groups[0].imputed)
     copies = f" in each of {m} copies" if m > 1 else ""
     area = Patch(fc=(*_rgb(OBSERVED), 0.25), ec=OBSERVED, label=f"{n_observed:,} observed")
-    line = Line2D([], [], color=IMPUTED, ls=DASHES, label=f"{n_imputed:,} imputed{copies}")
+    line = Line2D([], [], color=IMPUTED, label=f"{n_imputed:,} imputed{copies}", **_line(m))
     legend(ax, [area, line])
 
 

@@ -15,6 +15,7 @@ from miwae.plots._style import (
     axes,
     columns_of,
     finished,
+    legend,
     short,
     without_frame,
 )
@@ -27,7 +28,7 @@ MOST_LINES = 400  # of the matrix; more rows are averaged in bands
 
 
 def missing_matrix(frame: Any, *, ax: "Axes | None" = None) -> "Figure":
-    """Every cell of a table as a dot of paint: blue if observed, red if missing.
+    """Every cell of a table, blue if observed and red if missing.
 
     Args:
         frame: a pandas, polars or pyarrow frame, or an array.
@@ -45,6 +46,7 @@ def missing_matrix(frame: Any, *, ax: "Axes | None" = None) -> "Figure":
     ax.vlines(np.arange(n_columns - 1) + 0.5, 0.5, n_rows + 0.5, color="white", lw=1.5)
     _names_above(ax, [column.name for column in columns])
     without_frame(ax)
+    _legend_below(ax)
     title = f"{missing.sum():,} of {missing.size:,} cells missing ({missing.mean():.1%})"
     return finished(ax, ylabel="row", xlabel=title)
 
@@ -79,6 +81,8 @@ def missing_bars(frame: Any, *, ax: "Axes | None" = None) -> "Figure":
 def missing_patterns(frame: Any, *, most: int = 15, ax: "Axes | None" = None) -> "Figure":
     """Which columns are missing in the same rows, as R's md.pattern: the most frequent first.
 
+    Below each column stands the number of its missing cells.
+
     Args:
         frame: a pandas, polars or pyarrow frame, or an array.
         most: how many patterns are shown.
@@ -87,18 +91,23 @@ def missing_patterns(frame: Any, *, most: int = 15, ax: "Axes | None" = None) ->
     columns = columns_of(frame)
     patterns = patterns_of(missing_cells(columns))
     missing, n_rows = patterns.missing[:most], patterns.n_rows[:most]
-    ax = axes(ax, _width(len(columns)) + 0.8, _height(len(missing), 1.3))
+    ax = axes(ax, _width(len(columns)) + 0.8, _height(len(missing) + 1, 1.5))
     _tiles(ax, missing)
     _names_above(ax, [column.name for column in columns])
     shares = patterns.n_rows[:most] / patterns.n_rows.sum()
     ax.set_yticks(np.arange(len(missing)), [f"{n:,} rows" if n > 1 else "1 row" for n in n_rows])
     for place, share in enumerate(shares):
         ax.text(len(columns) - 0.3, place, f"{share:.1%}", va="center", fontsize=9, color=INK)
+    below = len(missing)  # the line under the last pattern
+    for place, column in enumerate(columns):
+        text = f"{column.n_missing:,}"
+        ax.text(place, below, text, va="center", ha="center", fontsize=9, color=INK)
     without_frame(ax)
+    ax.set(xlim=(-0.55, len(columns) + 0.6), ylim=(below + 0.5, -0.55))
+    _legend_below(ax)
     left = len(patterns.n_rows) - len(missing)
     more = f"; {left} rarer patterns are not shown" if left else ""
-    ax.set_xlim(-0.55, len(columns) + 0.6)
-    return finished(ax, xlabel=f"red cells are missing{more}")
+    return finished(ax, xlabel=f"missing cells of each column{more}")
 
 
 def missing_together(frame: Any, *, ax: "Axes | None" = None) -> "Figure":
@@ -119,8 +128,9 @@ def missing_together(frame: Any, *, ax: "Axes | None" = None) -> "Figure":
     shown = np.where(lower, correlations, np.nan)[1:, :-1]
     _heat(ax, shown, cmap="RdBu_r", low=-1.0)
     _names_below_and_beside(ax, names[:-1], names[1:])
-    text = "1: missing in the same rows; -1: never" if len(names) > 1 else "fewer than two gaps"
-    return finished(ax, title=text)
+    text = "correlation: 1 if missing in the same rows"
+    few = "fewer than two columns have missing cells"
+    return finished(ax, xlabel=text if len(names) > 1 else few)
 
 
 def missing_predictors(frame: Any, *, ax: "Axes | None" = None) -> "Figure":
@@ -138,9 +148,10 @@ def missing_predictors(frame: Any, *, ax: "Axes | None" = None) -> "Figure":
     rows = np.flatnonzero(missing_cells(columns).any(axis=0))
     by = np.flatnonzero(np.isfinite(found).any(axis=0))
     ax = axes(ax, _width(len(by)) + 1, _height(len(rows), 1.6))
-    _heat(ax, found[np.ix_(rows, by)], cmap="Blues", low=0.0)
+    _heat(ax, found[np.ix_(rows, by)], cmap=_from_grey_to_blue(), low=0.0)
     _names_below_and_beside(ax, [columns[i].name for i in by], [columns[i].name for i in rows])
-    return finished(ax, ylabel="is missing", xlabel="depending on the value of")
+    text = "depends on the value of this one: rank correlation or Cramér's V"
+    return finished(ax, ylabel="whether this is missing", xlabel=text)
 
 
 def _width(n_columns: int) -> float:
@@ -179,20 +190,38 @@ def _from_blue_to_red() -> Any:
     return LinearSegmentedColormap.from_list("missing", [OBSERVED, IMPUTED])
 
 
+def _from_grey_to_blue() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("strength", ["#edf0f4", OBSERVED])
+
+
+def _legend_below(ax: "Axes") -> None:
+    """What the two colours mean: between the axes and their label, since names stand above."""
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=OBSERVED, label="observed"), Patch(color=IMPUTED, label="missing")]
+    legend(ax, handles, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2)
+    ax.xaxis.labelpad = 20  # the height of the legend
+
+
 def _tiles(ax: "Axes", missing: Bool[np.ndarray, "P C"]) -> None:
     """A grid of cells with white gaps."""
-    n_rows, n_columns = missing.shape
     ax.imshow(missing, cmap=_from_blue_to_red(), vmin=0, vmax=1, aspect="auto")
-    ax.set_xticks(np.arange(n_columns - 1) + 0.5, minor=True)
-    ax.set_yticks(np.arange(n_rows - 1) + 0.5, minor=True)
-    ax.grid(which="minor", color="white", lw=2)
-    ax.tick_params(which="minor", length=0)
+    _gaps_between_cells(ax, missing.shape)
 
 
-def _heat(ax: "Axes", values: Float[np.ndarray, "A B"], *, cmap: str, low: float) -> None:
+def _gaps_between_cells(ax: "Axes", shape: tuple[int, ...]) -> None:
+    n_rows, n_columns = shape
+    ax.vlines(np.arange(n_columns - 1) + 0.5, -0.5, n_rows - 0.5, color="white", lw=2)
+    ax.hlines(np.arange(n_rows - 1) + 0.5, -0.5, n_columns - 0.5, color="white", lw=2)
+
+
+def _heat(ax: "Axes", values: Float[np.ndarray, "A B"], *, cmap: Any, low: float) -> None:
     """A heat map with its numbers written into it, but for zeros."""
     if values.size:
         ax.imshow(values, cmap=cmap, vmin=low, vmax=1, aspect="auto")
+        _gaps_between_cells(ax, values.shape)
     for i, j in zip(*np.nonzero(np.abs(np.nan_to_num(values)) >= 0.05), strict=True):
         dark = abs(values[i, j]) > 0.6
         text = f"{values[i, j]:.1f}"

@@ -9,6 +9,7 @@ from miwae.columns import plain_values, value_text
 from miwae.errors import DataError
 from miwae.plots._style import (
     IMPUTED,
+    INK,
     OBSERVED,
     axes,
     columns_of,
@@ -43,6 +44,7 @@ def training(history: Sequence[Any], *, ax: "Axes | None" = None) -> "Figure":
         raise DataError("there is no training to show: the model kept its linear start")
     ax = axes(ax, 5.5, 3.4)
     steps = [record.step for record in history]
+    ax.yaxis.label.set_color(OBSERVED)
     handles = ax.plot(steps, [record.bound for record in history], color=OBSERVED, label="bound")
     scores = np.array([np.nan if r.log_density is None else r.log_density for r in history])
     if np.isfinite(scores).any():
@@ -51,9 +53,10 @@ def training(history: Sequence[Any], *, ax: "Axes | None" = None) -> "Figure":
         right.spines[["left", "bottom"]].set_visible(False)
         handles += right.plot(steps, scores, color=IMPUTED, ls="--", label="held-out cells")
         best = int(np.nanargmax(scores))
-        right.plot(steps[best], scores[best], marker="o", ms=8, mfc="none", mec=IMPUTED, mew=1.8)
-        right.set_ylabel("log-density of a held-out cell", size=10)
-    legend(ax, handles, loc="lower right")
+        ring: dict[str, Any] = {"marker": "o", "ms": 8, "mfc": "none", "mec": IMPUTED, "mew": 1.8}
+        handles += right.plot(steps[best], scores[best], ls="", label="state that is kept", **ring)
+        right.set_ylabel("log-density of a held-out cell", size=10, color=IMPUTED)
+    legend(ax, handles)
     return finished(ax, xlabel="step", ylabel="bound per row")
 
 
@@ -75,23 +78,27 @@ def weights(effective_sample_size: Any, pareto_k: Any, *, ax: "Axes | None" = No
     size, k = size[sampled], k[sampled]
     bad = k > UNRELIABLE
     ax = axes(ax, 5.0, 3.6)
-    ax.axhline(UNRELIABLE, color="#888888", lw=1, ls="--")
-    good: dict[str, Any] = {"marker": "o", "color": OBSERVED, "label": f"{np.sum(~bad):,} rows"}
-    poor: dict[str, Any] = {
-        "marker": "^",
-        "color": IMPUTED,
-        "label": f"{np.sum(bad):,} with k above 0.7",
-    }
+    limit = ax.axhline(UNRELIABLE, color="#888888", lw=1, ls="--", label="limit of 0.7")
+    reliable, unreliable = f"{np.sum(~bad):,} reliable", f"{np.sum(bad):,} unreliable"
+    good: dict[str, Any] = {"marker": "o", "color": OBSERVED, "label": reliable}
+    poor: dict[str, Any] = {"marker": "^", "color": IMPUTED, "label": unreliable}
     handles = [
         ax.plot(size[rows], k[rows], ls="", ms=4, alpha=0.6, mec="none", **style)[0]
         for rows, style in ((~bad, good), (bad, poor))
+        if rows.any()
     ]
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter("")
-    ax.set_xlim(1, None)
-    legend(ax, handles)
+    for axis in ("major", "minor"):
+        getattr(ax.xaxis, f"set_{axis}_formatter")(_one_two_five)
+    ax.tick_params(axis="x", which="minor", labelsize=9, labelcolor=INK)
+    ax.set_ylim(None, max(0.8, k.max() + 0.05))
+    legend(ax, [*handles, limit])
     return finished(ax, xlabel="effective sample size", ylabel="Pareto's k")
+
+
+def _one_two_five(x: float, _: int) -> str:
+    """Labels along a logarithmic axis of counts: 1, 2, 5, 10, 20, 50, ..."""
+    return f"{x:g}" if f"{x:e}"[0] in "125" else ""
 
 
 def latent(z: Any, values: Any, *, ax: "Axes | None" = None) -> "Figure":

@@ -76,15 +76,17 @@ def calibration(truth: Any, draws: Any, *, ax: "Axes | None" = None) -> "Figure"
     ax = axes(ax, 4.4, 4.2)
     everywhere = np.linspace(0, 1, 101)
     error = 1.96 * np.sqrt(everywhere * (1 - everywhere) / len(truth))
-    ax.fill_between(everywhere, everywhere - error, everywhere + error, color="#dddddd", lw=0)
+    chance = f"chance, for {len(truth):,} cells"
+    ends = everywhere - error, everywhere + error
+    band = ax.fill_between(everywhere, *ends, color="#dddddd", lw=0, label=chance)
     ax.plot([0, 1], [0, 1], color="#888888", lw=1)
-    ax.plot(levels, covered, color=OBSERVED, marker="o", ms=4, lw=1.5)
+    own: dict[str, Any] = {"color": OBSERVED, "marker": "o", "ms": 4, "lw": 1.5}
+    handles = ax.plot(levels, covered, label="this model", **own)
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda x, _: f"{x:.0%}")
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    return finished(
-        ax, xlabel="level of the interval", ylabel=f"of {len(truth):,} hidden cells inside"
-    )
+    legend(ax, [*handles, band])
+    return finished(ax, xlabel="level of the interval", ylabel="hidden cells inside")
 
 
 def _require_same_length(*arrays: np.ndarray) -> None:

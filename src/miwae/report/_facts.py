@@ -22,7 +22,7 @@ from miwae.columns import (
     value_text,
 )
 from miwae.inference import RowReport
-from miwae.tabular import EncodedTable, FittedTable, Imputed
+from miwae.tabular import EncodedTable, FittedTable, Imputed, LevelProbabilities, error_text
 
 UNRELIABLE = 0.7  # Pareto's k above which importance weights cannot be trusted
 EXAMPLES = 4  # imputed cells that a card shows
@@ -39,8 +39,9 @@ VERSIONS = ("miwae", "jax", "numpy", "scipy", "scikit-learn", "narwhals")
 class Example:
     row: int  # from 1
     value: str
-    lower: str = ""  # of the 90 % interval; empty for values without an order
+    lower: str = ""  # of the 90 % interval; empty for categories
     upper: str = ""
+    probability: float | None = None  # of a category
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,10 @@ class ColumnFacts:
         if self.quality is not None:
             return str(self.quality["verdict"])
         return "not measured" if self.n_imputed or not self.n_missing else "not imputed"
+
+    def amount(self, error: float) -> str:
+        """An error with its unit, if the column has one."""
+        return error_text(self.kind, error)
 
 
 class Pair(NamedTuple):
@@ -165,7 +170,7 @@ def _of_columns(
     examples = _examples(fitted, columns, cells)
     texts: dict[str | None, list[str]] = {}
     for event in events:
-        if event.about != "kind":
+        if event.about not in ("kind", "quality"):  # the card says these itself
             texts.setdefault(event.column, []).append(event.text)
     for hint in inspection.hints:
         texts.setdefault(hint.column, []).append(hint.text)
@@ -203,6 +208,8 @@ def _examples(
     rows = np.unique(np.concatenate(list(shown.values())))
     table = fitted.encoded([taken(column, rows) for column in columns])
     lower, upper = fitted.quantiles(table, (0.05, 0.95))
+    coded = any(fitted.schema.columns[i].kind.levels for i in shown)
+    likely = fitted.probabilities(table) if coded else {}
     examples = {}
     for i, own in shown.items():
         known, texts = fitted.schema.columns[i], []
@@ -211,7 +218,9 @@ def _examples(
             place = np.searchsorted(rows, row)
             ends = (_at(limit, i, place) for limit in (lower, upper))
             ends = () if known.kind.levels or not known.kind.modelled else ends
-            texts.append(Example(int(row) + 1, *(shown_value(known, v) for v in (value, *ends))))
+            said = (shown_value(known, v) for v in (value, *ends))
+            p = float(_at(likely, i, place).max()) if i in likely else None
+            texts.append(Example(int(row) + 1, *said, probability=p))
         examples[i] = tuple(texts)
     return examples
 
@@ -232,7 +241,7 @@ def _rows_to_show(cells: Mapping[int, Cells]) -> dict[int, np.ndarray]:
     return shown
 
 
-def _at(cells: Mapping[int, Cells], position: int, row: Any) -> Any:
+def _at(cells: Mapping[int, Cells | LevelProbabilities], position: int, row: Any) -> Any:
     own = cells[position]
     return own.values[np.searchsorted(own.rows, row)]
 

@@ -1,6 +1,7 @@
 """Small pictures as text: SVG that takes its colours from the page, and one PNG."""
 
 import base64
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -9,14 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from miwae.columns import ColumnSchema, density_curve, level_shares, value_text, visible_range
+from miwae.columns import (
+    TIMES,
+    ColumnSchema,
+    density_curve,
+    level_shares,
+    value_text,
+    visible_range,
+)
 from miwae.report._facts import UNRELIABLE, shown_value
 
 WIDTH, HEIGHT = 320, 96
+EDGE = 24  # text this close to an end of the axis does not stand across it
 FEW = 12  # distinct values that are shown as bars
 MOST_BARS = 8
 MOST_TICKS = 40  # imputed values that are shown one by one
-BANDS = 120  # lines of the picture of missing cells
+BANDS = 220  # lines of the picture of missing cells
 
 OBSERVED, MISSING = (11, 79, 156), (238, 106, 80)
 
@@ -46,12 +55,11 @@ def _densities(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -
         places = np.clip((imputed - low) / (high - low), 0, 1) * WIDTH
         parts += [f'<path class="tick" d="M{x:.0f},{base}v-9"/>' for x in places]
     parts.append(f'<path class="axis" d="M0,{base}H{WIDTH}"/>')
-    for x, anchor in ((low, "start"), ((low + high) / 2, "middle"), (high, "end")):
+    for x, text in _ticks(known, low, high):
         place = (x - low) / (high - low) * WIDTH
-        text = escape(_axis_text(known, float(x)))
-        parts.append(
-            f'<text x="{place:.0f}" y="{HEIGHT - 4}" text-anchor="{anchor}">{text}</text>'
-        )
+        anchor = "start" if place < EDGE else "end" if place > WIDTH - EDGE else "middle"
+        at = f'x="{place:.0f}" y="{HEIGHT - 4}" text-anchor="{anchor}"'
+        parts.append(f"<text {at}>{escape(text)}</text>")
     label = f"density of {len(observed):,} observed cells of {known.name}"
     if len(imputed):
         label += f", whose median is {shown_value(known, float(np.median(observed)))}, and of "
@@ -60,10 +68,31 @@ def _densities(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -
     return svg(parts, label, HEIGHT)
 
 
-def _axis_text(known: ColumnSchema, x: float) -> str:
-    """A place along the axis; instants by their day, so that three fit beside each other."""
-    text = shown_value(known, x)
-    return text.split(" ")[0] if known.storage == "time" else text
+# Seconds between places along an axis of times of day or durations.
+DAYS = (86_400 * n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000))
+STEPS = (1, 5, 15, 60, 300, 900, 3_600, 10_800, 21_600, 43_200, *DAYS)
+
+
+def _ticks(known: ColumnSchema, low: float, high: float) -> list[tuple[float, str]]:
+    """Places along an axis and what stands there: round numbers; instants at quarters of it."""
+    if known.storage == "time":
+        quarters = np.linspace(low, high, 5)[1::2].tolist()
+        return [(x, shown_value(known, x).split(" ")[0]) for x in quarters]  # days
+    least = (high - low) / 5
+    if known.storage in TIMES:
+        step = next((step for step in STEPS if step >= least), least)
+        whole = lambda x: shown_value(known, x).removesuffix(", 0:00:00")  # noqa: E731
+        return [(x, whole(x)) for x in _multiples(float(step), low, high)]
+    scale = 10.0 ** math.floor(math.log10(least))
+    step = next(m * scale for m in (1, 2, 5, 10) if m * scale >= least)
+    decimals = max(-math.floor(math.log10(step) + 1e-9), 0)
+    plain = decimals <= 4 and max(-low, high) < 1e7
+    text = lambda x: f"{x:.{decimals}f}" if plain else f"{x:.3g}"  # noqa: E731
+    return [(x, text(x)) for x in _multiples(float(step), low, high)]
+
+
+def _multiples(step: float, low: float, high: float) -> list[float]:
+    return (np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step).tolist()
 
 
 def _points(curve: np.ndarray, low: float, high: float, top: float, base: int) -> str:

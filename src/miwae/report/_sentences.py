@@ -12,10 +12,10 @@ MOST_NAMED = 6  # columns that a sentence names
 def done(facts: Facts) -> list[str]:
     """The first paragraph of the page."""
     n_cells = facts.n_rows * len(facts.columns)
-    share = facts.n_missing / max(n_cells, 1)
+    share = f"{100 * facts.n_missing / max(n_cells, 1):.1f}\N{NO-BREAK SPACE}%"
     gaps = sum(column.n_missing > 0 for column in facts.columns)
     table = f"{_count(facts.n_rows, 'row')} and {_count(len(facts.columns), 'column')}"
-    first = f"The table has {table}; {facts.n_missing:,} of its {n_cells:,} cells ({share:.1%})"
+    first = f"The table has {table}; {facts.n_missing:,} of its {n_cells:,} cells ({share})"
     return [
         f"{first} are missing, in {_count(gaps, 'column')}.",
         _learned(facts),
@@ -28,12 +28,14 @@ def done(facts: Facts) -> list[str]:
 
 def _learned(facts: Facts) -> str:
     skipped = sum(c.quality is None and c.kind in _NOT_MODELLED for c in facts.columns)
-    rest = f"; {_count(skipped, 'column')} not modelled" if skipped else ""
+    are = "is" if skipped == 1 else "are"
+    rest = f"; {_count(skipped, 'column')} {are} not modelled" if skipped else ""
     if not facts.n_models:
         return f"There was nothing to learn from the observed cells{rest}."
     steps = max((record["step"] for record in facts.training), default=0)
-    how = f"trained for {steps:,} steps" if steps else "that kept its linear start"
-    models = f"{_count(facts.n_models, 'latent variable model')} ({how})"
+    how = f"trained for {steps:,} steps" if steps else "kept its linear start"
+    first = "" if facts.n_models == 1 else "the first "
+    models = f"{_count(facts.n_models, 'latent variable model')} ({first}{how})"
     return f"How the columns depend on each other was learned by {models}{rest}."
 
 
@@ -43,9 +45,12 @@ _NOT_MODELLED = ("identifier", "empty", "constant")
 def _imputed(facts: Facts) -> str:
     left = facts.n_missing - facts.n_imputed
     rest = f"; {_count(left, 'cell')} {'stays' if left == 1 else 'stay'} missing" if left else ""
+    if not facts.n_imputed:
+        return f"Nothing was imputed{rest}."
+    are = "cell is" if facts.n_imputed == 1 else "cells are"
     return (
-        f"{_count(facts.n_imputed, 'cell')} got the mean of what is possible given the observed "
-        f"cells of the row, or the most probable category{rest}."
+        f"{facts.n_imputed:,} {are} imputed by the mean of what is possible given the observed "
+        f"cells of the row, or by the most probable category{rest}."
     )
 
 
@@ -59,8 +64,8 @@ def _poor_columns(facts: Facts) -> Iterator[str]:
     poor = [c for c in gaps if c.verdict.startswith("no better")]
     if poor:
         yield (
-            f"{_named(poor)}: no better than the mean or the most frequent value on held-out "
-            "cells. The other columns say little about it."
+            f"{_named(poor)}: on held-out cells no better than the mean or the most frequent "
+            f"value. The other columns say little about {'it' if len(poor) == 1 else 'them'}."
         )
     weak = [c for c in gaps if c.verdict == "weak"]
     if weak:

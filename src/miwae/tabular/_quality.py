@@ -61,15 +61,19 @@ class ColumnQuality(NamedTuple):
         """An event about a column whose imputed cells say no more than its mean or mode."""
         if not self.verdict.startswith("no better"):
             return None
-        if self.error is None:
-            shown = f"{self.accuracy:.0%} right, the mode {self.accuracy_of_mode:.0%}"
-        else:
-            shown = f"error {self.error:.3g}, of the mean {self.error_of_mean:.3g}"
         text = (
-            f"column {self.column!r} is predicted {self.verdict} ({shown}, on {self.n_held_out} "
-            "held-out cells): the other columns say little about it"
+            f"column {self.column!r} is predicted {self.verdict} ({self._reason()}, on "
+            f"{self.n_held_out} held-out cells): the other columns say little about it"
         )
         return Event("quality", self.column, self.n_held_out, text)
+
+    def _reason(self) -> str:
+        if self.error is not None and self.error_of_mean is not None:
+            errors = (error_text(self.kind, error) for error in (self.error, self.error_of_mean))
+            return "error {}, of the mean {}".format(*errors)
+        hits = f"{self.accuracy:.0%} right, the mode {self.accuracy_of_mode:.0%}"
+        losses = f"log-loss {self.log_loss:.3g}, of the shares {self.log_loss_of_shares:.3g}"
+        return losses if (self.accuracy or 0) > (self.accuracy_of_mode or 0) else hits
 
 
 @final
@@ -123,9 +127,24 @@ def _shown(own: ColumnQuality) -> tuple[str, str, str]:
     covers = "" if own.coverage is None else f"{own.coverage:.0%}"
     if own.accuracy is not None:
         return f"{own.accuracy:.0%}", f"{own.accuracy_of_mode:.0%}", covers
-    size, unit = (86_400.0, " days") if own.kind == "datetime" else (1.0, "")
-    amount = lambda a: "" if a is None else f"{a / size:.3g}{unit}"  # noqa: E731
+    amount = lambda a: "" if a is None else error_text(own.kind, a)  # noqa: E731
     return amount(own.error), amount(own.error_of_mean), covers
+
+
+UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+
+
+def error_text(kind: str, error: float) -> str:
+    """An error in the units of a column of that kind, of dates and times in the largest unit.
+
+    Examples:
+        >>> error_text("integer", 303.21), error_text("datetime", 9_000.0)
+        ('303', '2.5 hours')
+    """
+    if kind != "datetime":
+        return f"{error:.3g}"
+    size, unit = next((unit for unit in UNITS if error >= unit[0]), UNITS[-1])
+    return f"{error / size:.3g} {unit}"
 
 
 def quality_of(
