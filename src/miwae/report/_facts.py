@@ -53,6 +53,7 @@ class ColumnFacts:
     n_distinct: int
     n_imputed: int
     quality: Mapping[str, Any] | None  # on held-out cells; None if it was not measured
+    errors: tuple[str, str]  # on held-out cells, and those of the mean or mode, for people
     relative_error: float | None  # to the mean or mode, on held-out cells
     examples: tuple[Example, ...]
     remarks: tuple[str, ...]  # events and hints about it
@@ -182,6 +183,7 @@ def _of_columns(
                 n_distinct=own.n_distinct,
                 n_imputed=len(cells[i].rows) if i in cells else 0,
                 quality=None if judged is None else judged._asdict(),
+                errors=("", "") if judged is None else judged.shown,
                 relative_error=None if judged is None else judged.relative_error,
                 examples=examples.get(i, ()),
                 remarks=tuple(texts.get(own.name, ())),
