@@ -25,7 +25,7 @@ def _of_sparse_columns(table: EncodedTable) -> list[Event]:
         name, n_observed = table.schema.names[position], int(np.count_nonzero(~missing))
         text = (
             f"column {name!r} has a value in {n_observed} of {len(missing)} rows: what is imputed "
-            "is hardly more than a guess; give it the role 'ignore' to leave it as it is"
+            "is hardly more than a guess; the role 'ignore' (--ignore) leaves it as it is"
         )
         events.append(Event("few values", name, n_observed, text))
     return events
@@ -35,7 +35,7 @@ def _of_rows(table: EncodedTable) -> list[Event]:
     n_rows, events = int(table.trainable.sum()), []
     if 0 < n_rows < FEW_ROWS:
         there = "there is only 1 row" if n_rows == 1 else f"there are only {n_rows} rows"
-        text = f"{there} to learn from: see quality_, and compare with the mean"
+        text = f"{there} to learn from: what is imputed may be no better than the mean"
         events.append(Event("few values", None, n_rows, text))
     whole = table.x[table.observed.all(axis=1)]
     if n_rows < FEW_ROWS or not whole.size:
@@ -56,7 +56,8 @@ def _of_columns(table: EncodedTable) -> list[Event]:
     if n_observed < (1 - MUCH_MISSING) * n_cells:
         text = (
             f"{1 - n_observed / n_cells:.0%} of the cells of the modelled columns are missing: "
-            "see quality_, and use n_models=10, bootstrap=True for statistics"
+            "for statistics, n_models=10, bootstrap=True (--n-models 10 --bootstrap) tell how "
+            "much that matters"
         )
         events.append(Event("few values", None, n_cells - n_observed, text))
     if len(table.schema.modelled) == 1:

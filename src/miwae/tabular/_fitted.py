@@ -252,12 +252,14 @@ class FittedTable:
         table: EncodedTable,
         levels: tuple[float, ...],
         *,
+        imputed: Imputed | None = None,
         deadline: Deadline | None = None,
         progress: Progressor = SILENT,
     ) -> list[ImputedCells]:
         """Quantiles of each missing cell, for each of some levels.
 
-        Columns without an order have their most probable value at all levels.
+        Columns without an order have their most probable value at all levels: that of `imputed`,
+        what `means` gives for the same table, where that is known.
         """
         rows, x, observed = self._needed(table)
         limits = np.repeat(table.x[rows][None], len(levels), axis=0)
@@ -265,8 +267,8 @@ class FittedTable:
             place = self._model.place
             ensemble = self._ensemble("quantiles", deadline, progress)
             limits = ensemble.quantiles(x, observed, levels)[:, :, place]
-            point, _ = self._ensemble("imputing", deadline, progress).means(x, observed)
-            point = point[:, place]
+            known = imputed or self.means(table, deadline=deadline, progress=progress)
+            point = known.cells.scaled
             for j, position in enumerate(self.schema.modelled):
                 kind = self.schema.columns[position].kind
                 limits[:, :, j] = kind.interval(limits[:, :, j], point[:, j])
@@ -413,8 +415,8 @@ def _of_weights(report: RowReport) -> tuple[Event, ...]:
         return ()
     text = (
         f"{n_bad} of {counted(len(report.smoothed), 'incomplete row')} "
-        f"{'has' if n_bad == 1 else 'have'} unreliable importance weights "
-        "(Pareto k above 0.7 with all the latent samples they may have): their imputations may be "
-        "off by more than their intervals say; see diagnostics, and raise n_imputation_samples"
+        f"{'has' if n_bad == 1 else 'have'} unreliable importance weights (Pareto k above 0.7 "
+        "with as many latent samples as are allowed): what is imputed there may be off by more "
+        "than intervals say; diagnostics (--diagnostics FILE) show where"
     )
     return (Event("weights", None, n_bad, text),)

@@ -113,7 +113,7 @@ class AbstractKind(abc.ABC):
 
     @property
     def period(self) -> float:
-        """How far apart values are that are the same again, as times of day are; mostly infinite."""
+        """After which values repeat, as times of day do after 24 hours; mostly infinite."""
         return np.inf
 
     def amounts(self, values: Numbers) -> Numbers:
