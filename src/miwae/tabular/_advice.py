@@ -13,18 +13,39 @@ COPIES = 0.2  # share of the rows that are equal to an earlier one
 
 def advice(table: EncodedTable) -> tuple[Event, ...]:
     """Events about columns with hardly any values, and about tables with little to learn from."""
-    return (*_of_sparse_columns(table), *_of_rows(table), *_of_columns(table))
+    return (
+        *_of_idle_conditions(table),
+        *_of_sparse_columns(table),
+        *_of_rows(table),
+        *_of_columns(table),
+    )
+
+
+def _of_idle_conditions(table: EncodedTable) -> list[Event]:
+    """Conditions that hold for none of the missing cells may be misspelt."""
+    events = []
+    for known, gap in zip(table.schema.columns, table.gaps, strict=True):
+        n_missing = int(gap.missing.sum())
+        if known.not_applicable and n_missing and not gap.n_not_applicable:
+            text = (
+                f"column {known.name!r}: the condition {known.not_applicable!r} holds for none of "
+                "its missing cells, so that all of them apply: is it spelt as the table is?"
+            )
+            events.append(Event("role", known.name, n_missing, text))
+    return events
 
 
 def _of_sparse_columns(table: EncodedTable) -> list[Event]:
     events = []
     for position in table.schema.modelled:
-        missing, is_imputed = table.gaps[position]
-        if not is_imputed or not is_sparse(missing):
+        missing, is_imputed, n_not_applicable = table.gaps[position]
+        n_missing = int(np.count_nonzero(missing))
+        n_observed = len(missing) - n_missing - n_not_applicable
+        if not is_imputed or not is_sparse(n_observed, n_missing):
             continue
-        name, n_observed = table.schema.names[position], int(np.count_nonzero(~missing))
+        name, n_rows = table.schema.names[position], n_observed + n_missing
         text = (
-            f"column {name!r} has a value in {n_observed} of {len(missing)} rows: what is imputed "
+            f"column {name!r} has a value in {n_observed} of {n_rows} rows: what is imputed "
             "is hardly more than a guess; the role 'ignore' (--ignore) leaves it as it is"
         )
         events.append(Event("few values", name, n_observed, text))

@@ -16,6 +16,7 @@ class _Gap(NamedTuple):
 
     missing: Bool[np.ndarray, " N"]
     is_imputed: bool
+    n_not_applicable: int  # further cells without a value, which do not apply
 
 
 @final
@@ -60,7 +61,7 @@ class EncodedTable:
             events += known.not_filled(column, zeros_if_empty=zeros_if_empty)
             events += _new_type(known, column)
             is_imputed = known.is_imputed(column, zeros_if_empty=zeros_if_empty)
-            gaps.append(_Gap(column.missing, is_imputed))
+            gaps.append(_Gap(column.missing, is_imputed, read.n_missing - column.n_missing))
         return cls(schema, x, observed, log_slope, tuple(gaps), tuple(events))
 
     @property

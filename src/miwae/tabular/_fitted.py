@@ -111,20 +111,28 @@ class FittedTable:
             ),
         )
 
-    def updated(self, table: EncodedTable, *, progress: Progressor = SILENT) -> "FittedTable":
-        """Go through some more rows once, and learn from them."""
+    def updated(
+        self,
+        table: EncodedTable,
+        *,
+        progress: Progressor = SILENT,
+        weights: Float[np.ndarray, " N"] | None = None,
+    ) -> "FittedTable":
+        """Go through some more rows once, and learn from them, with these weights."""
         trainable = table.trainable
-        if not trainable.any():
+        own = None if weights is None else weights[trainable]
+        if not trainable.any() or (own is not None and not own.any()):
             return self
         require_own_process()
         now = self
         if not self.models:
             first = replace(self.settings, max_steps=1)
-            now = self._trained(table, first, None, progress)
+            now = self._trained(table, first, None, progress, weights)
         assert now.training is not None
         x, observed = now._model.padded(table.x[trainable], table.observed[trainable])
         models = tuple(
-            update_model(model, x, observed, settings=now.training) for model in now.models
+            update_model(model, x, observed, settings=now.training, weights=own)
+            for model in now.models
         )
         return replace(now, models=models, events=_united(now.events, _of_models(models)))
 
@@ -290,7 +298,7 @@ class FittedTable:
         found = {}
         for position, place in zip(self.schema.modelled, self._model.levels, strict=True):
             levels = self.schema.columns[position].kind.levels
-            missing, is_imputed = table.gaps[position]
+            missing, is_imputed, _ = table.gaps[position]
             if levels and is_imputed and missing.any():
                 values = mean[missing[rows], place]
                 values /= values.sum(axis=1, keepdims=True)  # the rounding of single precision
