@@ -207,8 +207,8 @@ def _sparse(column: Column, known: ColumnSchema, columns: Sequence[Column]) -> l
         return []
     text = (
         f"column {column.name!r} has a value in {column.n_observed} of "
-        f"{column.n_observed + n_missing} rows: what is imputed is hardly more than a guess. To leave it as it is: "
-        f"--ignore {shlex.quote(column.name)}."
+        f"{column.n_observed + n_missing} rows: what is imputed is hardly more than a guess. To "
+        f"leave it as it is: --ignore {shlex.quote(column.name)}."
     )
     return [Hint(column.name, text)]
 
