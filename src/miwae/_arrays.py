@@ -115,3 +115,12 @@ def checked_weights(weights: object, n_rows: int) -> Float[np.ndarray, " N"] | N
     if not array.any():
         raise DataError("sample_weight is zero in all rows: nothing can be learned")
     return array
+
+
+def relative_weights(
+    weights: Float[np.ndarray, " N"] | None, n_rows: int
+) -> Float[np.ndarray, " N"]:
+    """Weights relative to their mean: exactly 1 where all are equal."""
+    if weights is None or np.ptp(weights) == 0:
+        return np.ones(n_rows, dtype=np.float32)
+    return (weights / weights.mean()).astype(np.float32)

@@ -84,7 +84,8 @@ class _Phase:
     def line(self, width: int, *, estimate: bool = True) -> str:
         """The line, with less in it where the width is small."""
         done, total = self._counts()
-        counts = f"{done:,} {self.unit}" if done == total else f"{done:,}/{total:,} {self.unit}"
+        unit = self.unit.removesuffix("s") if total == 1 else self.unit
+        counts = f"{done:,} {unit}" if done == total else f"{done:,}/{total:,} {unit}"
         far = [counts] if total else []
         begun = f"{len(self.parts)} of " if len(self.parts) < self.n_models else ""
         models = [f"{begun}{self.n_models} models"] if self.n_models > 1 else []

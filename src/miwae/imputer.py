@@ -155,11 +155,12 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         warn_of(fitted.events, "time")
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> "MIWAEImputer":
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MIWAEImputer":
         """Go through some more rows once, and learn from them.
 
         The first call, on an imputer that has not been fitted, decides from these rows what the
-        columns are, so they should be typical. Later batches need not be kept. `y` is ignored.
+        columns are, so they should be typical. Later batches need not be kept. `y` is ignored, and
+        weights are relative to those of the same batch.
         """
         if hasattr(self, "_fitted"):
             now, _, table = self._read(X)
@@ -169,7 +170,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             start = FittedTable.start(table, settings, self._marks(), arrow)
             before = _Fitted(start, named, [])
         with self._working() as work:
-            fitted = before.table.updated(table, progress=work["progress"])
+            weights = checked_weights(sample_weight, table.n_rows)
+            fitted = before.table.updated(table, progress=work["progress"], weights=weights)
         later = [*before.later, *_new(table.events, [*fitted.events, *before.later])]
         self._fitted = before._replace(table=fitted, later=later)
         return self

@@ -28,8 +28,8 @@ def test_text_has_each_event_once_and_no_kinds(capsys):
     stdout, stderr = capsys.readouterr()
     event, line = stderr.splitlines()
     assert (stdout, event) == ("", STAYS.text)
-    assert line.startswith("filled 3 cells; 2 cells of 'b' stay missing in ")
-    assert line.endswith(" s -> out.csv")
+    assert line.startswith("filled 3 cells in ")
+    assert line.endswith(" s -> out.csv; 2 cells of 'b' stay missing")
 
 
 @pytest.mark.parametrize("output", ["-", "out.csv"])
@@ -70,6 +70,6 @@ def test_scores_are_summarised_by_their_mean():
     report = scored(np.array([-1.0, -2.0, -6.0]), ())
     assert report[:3] == (
         {"rows": 3, "mean_log_density": -3.0},
-        ["3 rows, mean log-density -3.0000"],
+        ["scored 3 rows", "the mean log-density is -3.0000"],
         (),
     )

@@ -36,6 +36,14 @@ def test_a_condition_holds_where_its_cells_are_observed_and_say_so(text, expecte
     assert holds(text, columns(HOUSES)).tolist() == expected
 
 
+def test_values_in_quotes_may_have_any_words():
+    assert parsed("bed and bath == 'a and b' and `x or y` != \"c or d\" and e < 5") == (
+        Comparison("bed and bath", "==", "a and b"),
+        Comparison("x or y", "!=", "c or d"),
+        Comparison("e", "<", 5.0),
+    )
+
+
 def test_text_in_quotes_is_no_number():
     assert parsed("a == 1 and b == '1'") == (
         Comparison("a", "==", 1.0),
@@ -48,6 +56,7 @@ def test_text_in_quotes_is_no_number():
     [
         ("garage", "COLUMN OP VALUE"),
         ("garrage == 0", "did you mean 'garage'"),
+        ("garage == 0 or garage == 1", "joined by 'and', not by 'or'"),
         (0, "must be text, not 0"),
     ],
 )

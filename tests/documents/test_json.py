@@ -70,11 +70,26 @@ def test_they_are_converted_to_and_from_other_files(tmp_path):
     assert (last["c"], last["c.imputed"]) == ("x", True)
 
 
+def test_a_file_called_json_is_read_as_json(tmp_path):
+    (tmp_path / "a.json").write_bytes(LINES.encode())
+    assert open_document(str(tmp_path / "a.json")).names == ("name", "size", "n", "tags")
+    (tmp_path / "b.json").write_bytes(b'[{"a": 1, "b": 2}]')
+    with pytest.raises(DataError, match="b.json: this is a JSON array"):
+        open_document(str(tmp_path / "b.json"))
+
+
+def test_they_stay_what_they_are_on_standard_output(capfdbinary):
+    reading = open_json(LINES.encode()).read()
+    write(reading, "-", CELLS)
+    assert capfdbinary.readouterr().out == reading.patched(CELLS)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b'{"a": 1}\n{"a": 1,}\n', "line 2 is not JSON"),
         (b'{"a": 1}\n[1, 2]\n', "line 2 is not a JSON object"),
+        (b' [{"a": 1}, {"a": 2}]', "a JSON array, not an object on each line: write JSON lines"),
         (b'{"a": "\xff"}\n', "UTF-8"),
     ],
 )

@@ -110,12 +110,29 @@ def test_rows_of_more_weight_decide():
         assert 0.5 < sign * imputed < 1.5
 
 
-def test_equal_weights_change_no_bit():
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_equal_weights_change_no_bit(method):
     frame, _ = weighted_table()
     frame.loc[:9, "b"] = np.nan
-    one = make(max_steps=20).fit(frame).transform(frame)
-    two = make(max_steps=20).fit(frame, sample_weight=np.full(N, 0.3)).transform(frame)
-    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    one, two = (getattr(make(max_steps=20), method) for _ in range(2))
+    pd.testing.assert_frame_equal(
+        one(frame).transform(frame),
+        two(frame, sample_weight=np.full(N, 0.3)).transform(frame),
+        check_exact=True,
+    )
+
+
+def test_rows_of_more_weight_decide_in_batches_too():
+    frame, group = weighted_table()
+    new = pd.DataFrame({"a": [1.0], "b": [np.nan]})
+    for sign, of_group in ((1, 0), (-1, 1)):
+        weights, imputer = np.where(group == of_group, 1.0, 0.01), make(n_latent=2)
+        for _ in range(3):
+            imputer.partial_fit(frame, sample_weight=weights)
+        assert 0.5 < sign * imputer.transform(new).loc[0, "b"] < 1.5
+    none = np.zeros(N)
+    with pytest.raises(DataError, match="zero in all rows"):
+        imputer.partial_fit(frame, sample_weight=none)
 
 
 @pytest.mark.parametrize(

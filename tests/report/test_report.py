@@ -185,12 +185,6 @@ def test_axes_have_round_numbers():
     ]
 
 
-def test_errors_of_times_have_a_unit(facts):
-    day = replace(facts.columns[0], kind="datetime")
-    assert day.amount(172_800.0) == "2 days"
-    assert facts.columns[0].amount(172_800.0) == "1.73e+05"
-
-
 def test_the_matrix_is_a_png_of_its_cells():
     missing = np.array([[True, False], [False, False]])
     image = _figures.png(np.where(missing[:, :, None], 255, 0).repeat(3, 2).astype(np.uint8))

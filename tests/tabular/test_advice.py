@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from miwae.columns import infer_schema
+from miwae.columns import infer_schema, inspect_columns
 from miwae.frames import columns
 from miwae.tabular import EncodedTable
 from miwae.tabular._advice import advice
@@ -35,6 +35,25 @@ def test_an_ordinary_table_needs_no_advice():
 def test_columns_with_hardly_any_values_are_named():
     assert told(with_holes(190)) == [("few values", "a", 10)]
     assert told(with_holes(190), roles={"a": "predictor"}) == []
+
+
+def test_conditions_that_hold_nowhere_are_pointed_at():
+    frame = with_holes(20).assign(kind=np.where(np.arange(N) < 5, "none", "some"))
+    assert told(frame, not_applicable={"a": "kind == none"}) == []
+    (event,) = advice(encoded(frame, not_applicable={"a": "kind == non"}))
+    assert (event.about, event.column, event.count) == ("role", "a", 20)
+    assert "'kind == non' holds for none of its missing cells" in event.text
+
+
+def test_cells_that_do_not_apply_are_not_counted():
+    frame = with_holes(190).assign(kind=np.where(np.arange(N) < 185, "none", "some"))
+    asked = {"not_applicable": {"a": "kind == none"}}
+    assert told(frame, **asked) == []  # 10 of 15
+    hints = inspect_columns(columns(frame), infer_schema(columns(frame), **asked)).hints
+    assert [hint for hint in hints if hint.column == "a"] == []
+    frame = frame.assign(kind=np.where(np.arange(N) < 50, "none", "some"))
+    (event,) = advice(encoded(frame, **asked))
+    assert "in 10 of 150 rows" in event.text
 
 
 def test_few_rows_are_counted():

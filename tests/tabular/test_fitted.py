@@ -108,6 +108,15 @@ def test_quantiles_are_in_order_and_categories_are_their_most_probable_level(fit
     assert lower[2].values.tolist() == fitted.means(table).cells[2].values.tolist()
 
 
+def test_quantiles_need_no_second_imputation(fitted, table, monkeypatch):
+    imputed = fitted.means(table)
+    expected = fitted.quantiles(table, LEVELS)
+    monkeypatch.setattr(FittedTable, "means", None)
+    for one, other in zip(fitted.quantiles(table, LEVELS, imputed=imputed), expected, strict=True):
+        for position in one:
+            np.testing.assert_array_equal(one[position].values, other[position].values)
+
+
 def test_draws_differ_and_are_possible_values(fitted, table):
     copies, _ = fitted.draws(table, 3)
     assert len({tuple(copy[0].values) for copy in copies}) == 3

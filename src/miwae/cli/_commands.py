@@ -15,6 +15,7 @@ import typer
 from miwae._atomic import require_directory
 from miwae._deadlines import Deadline
 from miwae._extras import extra
+from miwae._words import meant
 from miwae.cli import _options as options
 from miwae.cli import _report as reports
 from miwae.cli._cluster import impute_on
@@ -39,7 +40,16 @@ from miwae.cli._uncertainty import (
     require_uncertainty,
     write_beside,
 )
-from miwae.documents import Frame, Reading, require_writable, write, write_frame, write_long
+from miwae.columns import require_free
+from miwae.documents import (
+    Document,
+    Frame,
+    Reading,
+    require_writable,
+    write,
+    write_frame,
+    write_long,
+)
 from miwae.errors import DataError, SettingsError
 from miwae.events import Event
 
@@ -49,6 +59,8 @@ if TYPE_CHECKING:
 
 # Shares of --max-time that fitting may use: imputation and writing, or writing, have the rest.
 FITTING, ONLY_FITTING = 0.6, 0.9
+
+SCORE = "log_density"  # the column of scores
 
 # Seconds that imputing a row takes at least, more or less.
 PER_ROW = 3e-4
@@ -214,9 +226,8 @@ def score(
     reporter = Reporter(output, as_json, quiet)
     file = opened(source, form)
     require_writable(None, output)
-    if label is not None and label not in file.document.names:
-        known = ", ".join(file.document.names)
-        raise SettingsError(f"--id {label}: there is no such column; the columns are {known}")
+    if label is not None:
+        _require_label(label, file.document)
     ready = _loaded(model, file)
     with reporter.progress() as progress:
         scores = ready.fitted.log_prob(ready.table, progress=progress)
@@ -362,6 +373,15 @@ def _of_dates(reading: Reading, fitted: "FittedTable") -> list[Event]:
     return events
 
 
+def _require_label(label: str, document: Document) -> None:
+    """Refuse, before long work, a column that is not there, or is called as one of the scores."""
+    if label not in document.names:
+        known = ", ".join(document.names)
+        hint = meant(label, document.names, f"; the columns are {known}")
+        raise SettingsError(f"--id {label!r}: there is no such column{hint}")
+    require_free((label,), (document.row_word, SCORE))
+
+
 def _of_scores(reading: Reading, scores: Any, label: str | None) -> Frame:
     """The log-density of each row, with its number and the column that names it."""
     document = reading.document
@@ -369,7 +389,7 @@ def _of_scores(reading: Reading, scores: Any, label: str | None) -> Frame:
     if label is not None:
         columns = reading.frame({}, as_text=document.family == "text").columns
         pairs.append((label, columns[document.names.index(label)]))
-    return Frame(*zip(*pairs, ("log_density", scores.tolist()), strict=True))
+    return Frame(*zip(*pairs, (SCORE, scores.tolist()), strict=True))
 
 
 def _write_imputed(
@@ -395,7 +415,7 @@ def _write_imputed(
         if more.probabilities is not None:
             found = fitted.probabilities(table, **work)
         if more.interval is not None:
-            limits = interval_limits(fitted, table, more.interval, **work)
+            limits = interval_limits(fitted, table, more.interval, imputed, **work)
     # Progress is over: its lines must not be drawn into a table on the same terminal.
     if n_imputations:
         write_long(reading, reporter.output, copies)

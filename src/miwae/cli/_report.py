@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class Report(NamedTuple):
     data: Mapping[str, Any]  # for JSON
-    parts: Sequence[str]  # of one line for people
+    parts: Sequence[str]  # of one line for people: what was done, and what is to say of it
     events: Sequence[Event] = ()  # every automatic decision
     quality: "Quality | None" = None  # of the columns to show
 
@@ -58,7 +58,8 @@ class Reporter(NamedTuple):
             if report.quality:
                 print_quality(console_on(sys.stderr), report.quality)
             where = "" if path is None else f" -> {path}"
-            texts.append("; ".join(report.parts) + f" in {seconds:.1f} s{where}")
+            done, *rest = report.parts
+            texts.append("; ".join([f"{done} in {seconds:.1f} s{where}", *rest]))
             sys.stderr.write("".join(f"{on_one_line(text)}\n" for text in texts))
         if self.as_json:
             ending = {"events": [event._asdict() for event in events]}
@@ -101,7 +102,7 @@ def fitted(file: Inspected, events: Sequence[Event], quality: "Quality") -> Repo
 
 def nothing_missing(file: Inspected) -> Report:
     done = {"filled_cells": 0, "left_missing": {}, "imputations": 0}
-    return Report({**file.as_data(), **done}, ["nothing is missing: the table is as it was"])
+    return Report({**file.as_data(), **done}, ["copied the table", "nothing is missing"])
 
 
 def described(file: Inspected, events: Sequence[Event], quality: "Quality") -> Report:
@@ -110,8 +111,8 @@ def described(file: Inspected, events: Sequence[Event], quality: "Quality") -> R
 
 def scored(scores: Any, events: Sequence[Event]) -> Report:
     n_rows, mean = len(scores), float(scores.mean())
-    line = f"{counted(n_rows, 'row')}, mean log-density {mean:.4f}"
-    return Report({"rows": n_rows, "mean_log_density": mean}, [line], events)
+    parts = [f"scored {counted(n_rows, 'row')}", f"the mean log-density is {mean:.4f}"]
+    return Report({"rows": n_rows, "mean_log_density": mean}, parts, events)
 
 
 def _fixed_cells(reading: Reading, position: int) -> list[Event]:

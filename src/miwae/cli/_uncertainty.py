@@ -43,13 +43,17 @@ def require_free_names(names: Sequence[str], more: Uncertainty) -> None:
 
 
 def interval_limits(
-    fitted: "FittedTable", table: "EncodedTable", level: float, **work: Any
+    fitted: "FittedTable",
+    table: "EncodedTable",
+    level: float,
+    imputed: "Imputed | None",
+    **work: Any,
 ) -> dict[str, dict[int, Cells]]:
     """The ends of central intervals, by what is added to the names of columns with an order."""
     levels = ((1 - level) / 2, (1 + level) / 2)
     unordered = ("binary", "categorical")
     kinds = [column.kind.label for column in fitted.schema.columns]
-    limits = fitted.quantiles(table, levels, **work)
+    limits = fitted.quantiles(table, levels, imputed=imputed, **work)
     return {
         end: {i: cells[i] for i in cells if kinds[i] not in unordered}
         for end, cells in zip(ENDS, limits, strict=True)

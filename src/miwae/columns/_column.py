@@ -22,9 +22,9 @@ Ends: TypeAlias = Float[np.ndarray, "Q N"]  # of intervals
 FEW_CELLS, MOST_MISSING = 30, 0.9
 
 
-def is_sparse(missing: Flags) -> bool:
+def is_sparse(n_observed: int, n_missing: int) -> bool:
     """Whether so few cells are observed that what is imputed is hardly more than a guess."""
-    n_rows, n_observed = len(missing), int(np.count_nonzero(~missing))
+    n_rows = n_observed + n_missing
     few = n_observed < FEW_CELLS and n_observed < n_rows / 2
     return n_observed > 0 and (few or n_observed < n_rows * (1 - MOST_MISSING))
 

@@ -11,7 +11,11 @@ from miwae.columns._user_settings import by_position
 from miwae.columns._values import value_text
 from miwae.errors import SettingsError
 
-_COMPARISON = re.compile(r"(?P<column>.+?)\s*(?P<op>==|!=|<=|>=|<|>)\s*(?P<value>.+)")
+# A column, or `a column`; a value, or 'a value', which may hold any word; and what comes then.
+_COMPARISON = re.compile(
+    r"\s*(?P<column>`[^`]+`|.+?)\s*(?P<op>==|!=|<=|>=|<|>)\s*"
+    r"(?P<value>'[^']*'|\"[^\"]*\"|.+?)(?:\s+(?P<then>and|or)\s+|\s*$)"
+)
 _COMPARED = {
     "==": np.equal,
     "!=": np.not_equal,
@@ -32,16 +36,21 @@ class Comparison(NamedTuple):
 
 def parsed(text: str) -> tuple[Comparison, ...]:
     """Comparisons joined by `and`, such as `garage == 0 and year < 1990`."""
-    return tuple(_comparison(part.strip(), text) for part in re.split(r"\s+and\s+", text))
+    comparisons, start = [], 0
+    while start < len(text) or not comparisons:
+        found = _COMPARISON.match(text, start)
+        if found is None or found["then"] == "or":
+            raise SettingsError(
+                f"the condition {text!r} must be COLUMN OP VALUE with one of "
+                f"{', '.join(_COMPARED)}, or several of them joined by 'and', not by 'or'; values "
+                "with such words are written in quotes"
+            )
+        comparisons.append(_comparison(found))
+        start = found.end()
+    return tuple(comparisons)
 
 
-def _comparison(part: str, text: str) -> Comparison:
-    found = _COMPARISON.fullmatch(part)
-    if found is None:
-        raise SettingsError(
-            f"the condition {text!r} must be COLUMN OP VALUE with one of {', '.join(_COMPARED)}, "
-            "or several of them joined by 'and'"
-        )
+def _comparison(found: re.Match[str]) -> Comparison:
     value = found["value"]
     if value[0] == value[-1] and value[0] in "'\"" and len(value) > 1:
         return Comparison(found["column"].strip("`"), found["op"], value[1:-1])

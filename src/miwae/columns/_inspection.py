@@ -114,7 +114,7 @@ def inspect_columns(
         shown = known.kind.label, known.reason, column.n_missing, n_distinct
         inspected.append(ColumnInspection(column.name, *shown))
         hints += _suspicious(column, columns)
-        hints += _sparse(column, known) + _variants(column, known)
+        hints += _sparse(column, known, columns) + _variants(column, known)
         hints += _unread(column, known, of_text=of_text) + _compact(column, known)
     hints += _copies(columns)
     return Inspection(
@@ -200,13 +200,15 @@ def _copies(columns: Sequence[Column]) -> list[Hint]:
     return [Hint("", text)]
 
 
-def _sparse(column: Column, known: ColumnSchema) -> list[Hint]:
-    if not known.kind.modelled or known.role == "predictor" or not is_sparse(column.missing):
+def _sparse(column: Column, known: ColumnSchema, columns: Sequence[Column]) -> list[Hint]:
+    n_missing = known.gaps(column, columns).n_missing  # without cells that do not apply
+    is_imputed = known.kind.modelled and known.role != "predictor"
+    if not is_imputed or not is_sparse(column.n_observed, n_missing):
         return []
     text = (
-        f"column {column.name!r} has a value in {column.n_observed} of {len(column.missing)} "
-        "rows: what is imputed is hardly more than a guess. To leave it as it is: "
-        f"--ignore {shlex.quote(column.name)}."
+        f"column {column.name!r} has a value in {column.n_observed} of "
+        f"{column.n_observed + n_missing} rows: what is imputed is hardly more than a guess. To "
+        f"leave it as it is: --ignore {shlex.quote(column.name)}."
     )
     return [Hint(column.name, text)]
 

@@ -77,7 +77,7 @@ def open_document(
         content = _unpacked(content, allow_large=allow_large)
         if suffix not in _FAMILIES:
             suffix = next((s for magic, s in _MAGIC.items() if content.startswith(magic)), suffix)
-        family = _FAMILIES.get(suffix, "text")
+        family = "json" if suffix == ".json" else _FAMILIES.get(suffix, "text")
         if sheet is not None and family != "excel":
             raise SettingsError("sheet is for Excel files (.xlsx): other files have none")
         if family == "text":
@@ -107,7 +107,7 @@ def open_document(
         return open_arrow(content, suffix, allow_large=allow_large)
     except DataError as error:
         place = "standard input" if path == "-" else path
-        hint = "" if path == "-" or suffix in _FAMILIES else f" ({_SUPPORTED})"
+        hint = "" if path == "-" or suffix in (*_FAMILIES, ".json") else f" ({_SUPPORTED})"
         raise DataError(f"{place}: {error}{hint}") from error
 
 
@@ -228,7 +228,7 @@ def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None
 
 
 def _family_to_write(own: Family, path: str) -> Family:
-    """By the suffix; a path without one, such as /dev/stdout or -, gets text."""
+    """By the suffix; a path without one, such as /dev/stdout or -, gets text, or JSON lines."""
     suffix = _suffix(path)
     if suffix in (".sas7bdat", ".por"):
         other = ".xpt" if suffix == ".sas7bdat" else ".sav"
@@ -238,7 +238,7 @@ def _family_to_write(own: Family, path: str) -> Family:
     if suffix in _NOT_WRITTEN:
         raise DataError(f"{path}: files of this format are not written; {_SUPPORTED}")
     if own == "text" or not suffix:
-        return "text"
+        return "json" if own == "json" else "text"
     raise DataError(f"{path}: cannot tell which format to write: {_SUPPORTED}")
 
 

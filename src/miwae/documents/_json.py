@@ -117,6 +117,11 @@ def open_json(content: bytes, *, allow_large: bool = False) -> JsonDocument:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"JSON lines are written in UTF-8: {error}") from None
+    if text.lstrip().startswith("["):
+        raise DataError(
+            "this is a JSON array, not an object on each line: write JSON lines (in pandas: "
+            'frame.to_json("table.jsonl", orient="records", lines=True))'
+        )
     pairs = enumerate(text.split("\n"), start=1)
     lines = tuple(_parsed(number, line) for number, line in pairs if line.strip())
     names = tuple(dict.fromkeys(name for line in lines for name in line.values))

@@ -22,7 +22,7 @@ from miwae.columns import (
     value_text,
 )
 from miwae.inference import RowReport
-from miwae.tabular import EncodedTable, FittedTable, Imputed, LevelProbabilities, error_text
+from miwae.tabular import EncodedTable, FittedTable, Imputed, LevelProbabilities
 
 UNRELIABLE = 0.7  # Pareto's k above which importance weights cannot be trusted
 EXAMPLES = 4  # imputed cells that a card shows
@@ -54,6 +54,7 @@ class ColumnFacts:
     n_distinct: int
     n_imputed: int
     quality: Mapping[str, Any] | None  # on held-out cells; None if it was not measured
+    errors: tuple[str, str]  # on held-out cells, and those of the mean or mode, for people
     relative_error: float | None  # to the mean or mode, on held-out cells
     examples: tuple[Example, ...]
     remarks: tuple[str, ...]  # events and hints about it
@@ -64,10 +65,6 @@ class ColumnFacts:
         if self.quality is not None:
             return str(self.quality["verdict"])
         return "not measured" if self.n_imputed or not self.n_missing else "not imputed"
-
-    def amount(self, error: float) -> str:
-        """An error with its unit, if the column has one."""
-        return error_text(self.kind, error)
 
 
 class Pair(NamedTuple):
@@ -187,6 +184,7 @@ def _of_columns(
                 n_distinct=own.n_distinct,
                 n_imputed=len(cells[i].rows) if i in cells else 0,
                 quality=None if judged is None else judged._asdict(),
+                errors=("", "") if judged is None else judged.shown,
                 relative_error=None if judged is None else judged.relative_error,
                 examples=examples.get(i, ()),
                 remarks=tuple(texts.get(own.name, ())),

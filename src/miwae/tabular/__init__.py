@@ -7,7 +7,7 @@ Neither frames nor files: `frames` and `documents` give columns and take cells.
 
 from miwae.tabular._encoding import EncodedTable, ImputedCells
 from miwae.tabular._fitted import FittedTable, Imputed, LevelProbabilities
-from miwae.tabular._quality import ColumnQuality, Quality, error_text
+from miwae.tabular._quality import ColumnQuality, Quality
 from miwae.tabular._settings import TableSettings
 
 __all__ = [
@@ -19,5 +19,4 @@ __all__ = [
     "LevelProbabilities",
     "Quality",
     "TableSettings",
-    "error_text",
 ]

@@ -13,19 +13,40 @@ COPIES = 0.2  # share of the rows that are equal to an earlier one
 
 def advice(table: EncodedTable) -> tuple[Event, ...]:
     """Events about columns with hardly any values, and about tables with little to learn from."""
-    return (*_of_sparse_columns(table), *_of_rows(table), *_of_columns(table))
+    return (
+        *_of_idle_conditions(table),
+        *_of_sparse_columns(table),
+        *_of_rows(table),
+        *_of_columns(table),
+    )
+
+
+def _of_idle_conditions(table: EncodedTable) -> list[Event]:
+    """Conditions that hold for none of the missing cells may be misspelt."""
+    events = []
+    for known, gap in zip(table.schema.columns, table.gaps, strict=True):
+        n_missing = int(gap.missing.sum())
+        if known.not_applicable and n_missing and not gap.n_not_applicable:
+            text = (
+                f"column {known.name!r}: the condition {known.not_applicable!r} holds for none of "
+                "its missing cells, so that all of them apply: is it spelt as the table is?"
+            )
+            events.append(Event("role", known.name, n_missing, text))
+    return events
 
 
 def _of_sparse_columns(table: EncodedTable) -> list[Event]:
     events = []
     for position in table.schema.modelled:
-        missing, is_imputed = table.gaps[position]
-        if not is_imputed or not is_sparse(missing):
+        missing, is_imputed, n_not_applicable = table.gaps[position]
+        n_missing = int(np.count_nonzero(missing))
+        n_observed = len(missing) - n_missing - n_not_applicable
+        if not is_imputed or not is_sparse(n_observed, n_missing):
             continue
-        name, n_observed = table.schema.names[position], int(np.count_nonzero(~missing))
+        name, n_rows = table.schema.names[position], n_observed + n_missing
         text = (
-            f"column {name!r} has a value in {n_observed} of {len(missing)} rows: what is imputed "
-            "is hardly more than a guess; give it the role 'ignore' to leave it as it is"
+            f"column {name!r} has a value in {n_observed} of {n_rows} rows: what is imputed "
+            "is hardly more than a guess; the role 'ignore' (--ignore) leaves it as it is"
         )
         events.append(Event("few values", name, n_observed, text))
     return events
@@ -35,7 +56,7 @@ def _of_rows(table: EncodedTable) -> list[Event]:
     n_rows, events = int(table.trainable.sum()), []
     if 0 < n_rows < FEW_ROWS:
         there = "there is only 1 row" if n_rows == 1 else f"there are only {n_rows} rows"
-        text = f"{there} to learn from: see quality_, and compare with the mean"
+        text = f"{there} to learn from: what is imputed may be no better than the mean"
         events.append(Event("few values", None, n_rows, text))
     whole = table.x[table.observed.all(axis=1)]
     if n_rows < FEW_ROWS or not whole.size:
@@ -56,7 +77,8 @@ def _of_columns(table: EncodedTable) -> list[Event]:
     if n_observed < (1 - MUCH_MISSING) * n_cells:
         text = (
             f"{1 - n_observed / n_cells:.0%} of the cells of the modelled columns are missing: "
-            "see quality_, and use n_models=10, bootstrap=True for statistics"
+            "for statistics, n_models=10, bootstrap=True (--n-models 10 --bootstrap) tell how "
+            "much that matters"
         )
         events.append(Event("few values", None, n_cells - n_observed, text))
     if len(table.schema.modelled) == 1:

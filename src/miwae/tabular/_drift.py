@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from miwae._row_keys import row_keys
-from miwae.columns import Column
+from miwae.columns import Column, value_text
 from miwae.columns.kinds import Number, Points
 from miwae.events import Event
 from miwae.model import Autoencoder
@@ -44,8 +44,8 @@ def drift(
         new = float(np.median(columns[position].values[seen]))
         centre = float(known.kind.scale.inverse(np.zeros(1))[0])  # pyright: ignore
         text = (
-            f"column {known.name!r}: the new values are around {new:.4g}, {abs(middle):.1f} "
-            f"standard deviations from those that were learned, which are around {centre:.4g}"
+            f"column {known.name!r}: the new values are around {_plain(new)}, {abs(middle):.1f} "
+            f"standard deviations from those that were learned, which are around {_plain(centre)}"
             f"{_times(new, centre)}, and the rest of their rows does not explain it: are they in "
             "the same unit?"
         )
@@ -94,4 +94,11 @@ def _times(new: float, known: float) -> str:
     if new * known <= 0:
         return ""
     ratio = new / known
-    return f" ({ratio:.3g} times as much)" if ratio > 1 else f" ({1 / ratio:.3g} times less)"
+    return (
+        f" ({_plain(ratio)} times as much)" if ratio > 1 else f" ({_plain(1 / ratio)} times less)"
+    )
+
+
+def _plain(number: float) -> str:
+    """Three digits, of large numbers with zeros behind them."""
+    return value_text(float(f"{number:.3g}"))

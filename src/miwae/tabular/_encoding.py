@@ -16,6 +16,7 @@ class _Gap(NamedTuple):
 
     missing: Bool[np.ndarray, " N"]
     is_imputed: bool
+    n_not_applicable: int  # further cells without a value, which do not apply
 
 
 @final
@@ -60,7 +61,7 @@ class EncodedTable:
             events += known.not_filled(column, zeros_if_empty=zeros_if_empty)
             events += _new_type(known, column)
             is_imputed = known.is_imputed(column, zeros_if_empty=zeros_if_empty)
-            gaps.append(_Gap(column.missing, is_imputed))
+            gaps.append(_Gap(column.missing, is_imputed, read.n_missing - column.n_missing))
         return cls(schema, x, observed, log_slope, tuple(gaps), tuple(events))
 
     @property
@@ -94,8 +95,8 @@ def _new_type(known: ColumnSchema, column: Column) -> tuple[Event, ...]:
     if column.n_observed or not column.n_missing or not unlike or not known.kind.modelled:
         return ()
     text = (
-        f"column {known.name!r} has no value here, and its type {column.dtype} says nothing: "
-        f"completed as {known.storage}"
+        f"column {known.name!r} has no value here that would show its type: as it was learned, it "
+        f"is completed as {known.storage}"
     )
     return (Event("type", known.name, column.n_missing, text),)
 
@@ -107,7 +108,8 @@ class ImputedCells(Mapping[int, Cells]):
     def __init__(
         self, table: EncodedTable, rows: Int[np.ndarray, " H"], values: Float[np.ndarray, "H D"]
     ) -> None:
-        self._table, self._rows, self._values = table, rows, values
+        self._table, self._rows = table, rows
+        self.scaled = values  # of these rows, on the scale of the model
         self._place = {position: j for j, position in enumerate(table.schema.modelled)}
         gaps = enumerate(table.gaps)
         self._positions = [i for i, gap in gaps if gap.is_imputed and gap.missing.any()]
@@ -127,7 +129,7 @@ class ImputedCells(Mapping[int, Cells]):
         missing = self._table.gaps[position].missing
         rows = np.flatnonzero(missing)
         if position in self._place:
-            y = self._values[missing[self._rows], self._place[position]]
+            y = self.scaled[missing[self._rows], self._place[position]]
         else:
             y = np.zeros(len(rows))
         return self._table.schema.columns[position].cells(rows, y)

@@ -111,20 +111,28 @@ class FittedTable:
             ),
         )
 
-    def updated(self, table: EncodedTable, *, progress: Progressor = SILENT) -> "FittedTable":
-        """Go through some more rows once, and learn from them."""
+    def updated(
+        self,
+        table: EncodedTable,
+        *,
+        progress: Progressor = SILENT,
+        weights: Float[np.ndarray, " N"] | None = None,
+    ) -> "FittedTable":
+        """Go through some more rows once, and learn from them, with these weights."""
         trainable = table.trainable
-        if not trainable.any():
+        own = None if weights is None else weights[trainable]
+        if not trainable.any() or (own is not None and not own.any()):
             return self
         require_own_process()
         now = self
         if not self.models:
             first = replace(self.settings, max_steps=1)
-            now = self._trained(table, first, None, progress)
+            now = self._trained(table, first, None, progress, weights)
         assert now.training is not None
         x, observed = now._model.padded(table.x[trainable], table.observed[trainable])
         models = tuple(
-            update_model(model, x, observed, settings=now.training) for model in now.models
+            update_model(model, x, observed, settings=now.training, weights=own)
+            for model in now.models
         )
         return replace(now, models=models, events=_united(now.events, _of_models(models)))
 
@@ -252,12 +260,14 @@ class FittedTable:
         table: EncodedTable,
         levels: tuple[float, ...],
         *,
+        imputed: Imputed | None = None,
         deadline: Deadline | None = None,
         progress: Progressor = SILENT,
     ) -> list[ImputedCells]:
         """Quantiles of each missing cell, for each of some levels.
 
-        Columns without an order have their most probable value at all levels.
+        Columns without an order have their most probable value at all levels: that of `imputed`,
+        what `means` gives for the same table, where that is known.
         """
         rows, x, observed = self._needed(table)
         limits = np.repeat(table.x[rows][None], len(levels), axis=0)
@@ -265,8 +275,8 @@ class FittedTable:
             place = self._model.place
             ensemble = self._ensemble("quantiles", deadline, progress)
             limits = ensemble.quantiles(x, observed, levels)[:, :, place]
-            point, _ = self._ensemble("imputing", deadline, progress).means(x, observed)
-            point = point[:, place]
+            known = imputed or self.means(table, deadline=deadline, progress=progress)
+            point = known.cells.scaled
             for j, position in enumerate(self.schema.modelled):
                 kind = self.schema.columns[position].kind
                 limits[:, :, j] = kind.interval(limits[:, :, j], point[:, j])
@@ -288,7 +298,7 @@ class FittedTable:
         found = {}
         for position, place in zip(self.schema.modelled, self._model.levels, strict=True):
             levels = self.schema.columns[position].kind.levels
-            missing, is_imputed = table.gaps[position]
+            missing, is_imputed, _ = table.gaps[position]
             if levels and is_imputed and missing.any():
                 values = mean[missing[rows], place]
                 values /= values.sum(axis=1, keepdims=True)  # the rounding of single precision
@@ -413,8 +423,8 @@ def _of_weights(report: RowReport) -> tuple[Event, ...]:
         return ()
     text = (
         f"{n_bad} of {counted(len(report.smoothed), 'incomplete row')} "
-        f"{'has' if n_bad == 1 else 'have'} unreliable importance weights "
-        "(Pareto k above 0.7 with all the latent samples they may have): their imputations may be "
-        "off by more than their intervals say; see diagnostics, and raise n_imputation_samples"
+        f"{'has' if n_bad == 1 else 'have'} unreliable importance weights (Pareto k above 0.7 "
+        "with as many latent samples as are allowed): what is imputed there may be off by more "
+        "than intervals say; diagnostics (--diagnostics FILE) show where"
     )
     return (Event("weights", None, n_bad, text),)

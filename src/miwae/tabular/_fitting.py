@@ -301,12 +301,17 @@ def update_model(
     observed: Seen,
     *,
     settings: TrainingSettings,
+    weights: Float[np.ndarray, " N"] | None = None,
     callback: TrainingCallback | None = None,
 ) -> FittedModel:
-    """Go through some more rows once; the weights are the last ones, which a file holds too."""
+    """Go through some more rows once, with weights of their own.
+
+    The arrays of the model are the last ones, which a file holds too.
+    """
     settings = dataclasses.replace(
         settings, schedule="constant", averaging=0.0, learning_rate=TrainingSettings.learning_rate
     )
-    fitted = fit_stream(model.state, [(x, observed)], settings=settings, callback=callback)
+    batches = [(x, observed, weights)]
+    fitted = fit_stream(model.state, batches, settings=settings, callback=callback)
     history, events = (*model.history, *fitted.history), (*model.events, *fitted.events)
     return FittedModel(fitted.autoencoder, fitted.state, history, events)

@@ -27,6 +27,9 @@ LITTLE = 0.05
 
 LEVEL = 0.9  # of the intervals whose coverage is counted
 
+# Of times, from the largest.
+UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+
 Verdict: TypeAlias = Literal[
     "good", "weak", "no better than the mean", "no better than the mode", "too few cells"
 ]
@@ -40,7 +43,7 @@ class ColumnQuality(NamedTuple):
     kind: str
     n_held_out: int  # cells that were predicted
     verdict: Verdict
-    error: float | None = None  # root mean squared error in the units of the column (seconds)
+    error: float | None = None  # root mean squared, in units of the column; of times, in seconds
     error_of_mean: float | None = None  # the same, if the mean of the column is imputed
     accuracy: float | None = None  # share of categories that are right
     accuracy_of_mode: float | None = None  # the same, if the most frequent one is imputed
@@ -57,6 +60,16 @@ class ColumnQuality(NamedTuple):
             return (1 - self.accuracy) / (1 - self.accuracy_of_mode)
         return None
 
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The error (share of right categories), and that of the mean (mode), for people."""
+        if self.accuracy is not None and self.accuracy_of_mode is not None:
+            return f"{self.accuracy:.0%}", f"{self.accuracy_of_mode:.0%}"
+        if self.error is None or self.error_of_mean is None:
+            return "", ""
+        of_time = self.kind in ("datetime", "clock")
+        return _shown(self.error, of_time=of_time), _shown(self.error_of_mean, of_time=of_time)
+
     def event(self) -> Event | None:
         """An event about a column whose imputed cells say no more than its mean or mode."""
         if not self.verdict.startswith("no better"):
@@ -68,12 +81,12 @@ class ColumnQuality(NamedTuple):
         return Event("quality", self.column, self.n_held_out, text)
 
     def _reason(self) -> str:
-        if self.error is not None and self.error_of_mean is not None:
-            errors = (error_text(self.kind, error) for error in (self.error, self.error_of_mean))
-            return "error {}, of the mean {}".format(*errors)
-        hits = f"{self.accuracy:.0%} right, the mode {self.accuracy_of_mode:.0%}"
+        own, other = self.shown
+        if self.error is not None:
+            return f"error {own}, of the mean {other}"
         losses = f"log-loss {self.log_loss:.3g}, of the shares {self.log_loss_of_shares:.3g}"
-        return losses if (self.accuracy or 0) > (self.accuracy_of_mode or 0) else hits
+        more_hits = (self.accuracy or 0) > (self.accuracy_of_mode or 0)
+        return losses if more_hits else f"{own} right, the mode {other}"
 
 
 @final
@@ -106,8 +119,11 @@ class Quality(Sequence[ColumnQuality]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """As people read it: a header, and a row for each column."""
+        covers = ("" if own.coverage is None else f"{own.coverage:.0%}" for own in self)
+        pairs = zip(self, covers, strict=True)
         shown = (
-            (visible(own.column), str(own.n_held_out), *_shown(own), own.verdict) for own in self
+            (visible(q.column), str(q.n_held_out), *q.shown, share, q.verdict)
+            for q, share in pairs
         )
         return [HEADER, *shown]
 
@@ -123,28 +139,13 @@ class Quality(Sequence[ColumnQuality]):
 HEADER = ("column", "held out", "error or hits", "of mean or mode", "interval covers", "verdict")
 
 
-def _shown(own: ColumnQuality) -> tuple[str, str, str]:
-    covers = "" if own.coverage is None else f"{own.coverage:.0%}"
-    if own.accuracy is not None:
-        return f"{own.accuracy:.0%}", f"{own.accuracy_of_mode:.0%}", covers
-    amount = lambda a: "" if a is None else error_text(own.kind, a)  # noqa: E731
-    return amount(own.error), amount(own.error_of_mean), covers
-
-
-UNITS = ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
-
-
-def error_text(kind: str, error: float) -> str:
-    """An error in the units of a column of that kind, of dates and times in the largest unit.
-
-    Examples:
-        >>> error_text("integer", 303.21), error_text("datetime", 9_000.0)
-        ('303', '2.5 hours')
-    """
-    if kind != "datetime":
-        return f"{error:.3g}"
-    size, unit = next((unit for unit in UNITS if error >= unit[0]), UNITS[-1])
-    return f"{error / size:.3g} {unit}"
+def _shown(amount: float, *, of_time: bool) -> str:
+    """Three digits, without an exponent if they are few; seconds as days, hours or minutes."""
+    if of_time:
+        size, unit = next((s, u) for s, u in UNITS if amount >= s or s == 1)
+        return f"{_shown(amount / size, of_time=False)} {unit}"
+    rounded = float(f"{amount:.3g}")
+    return f"{rounded:.0f}" if 1_000 <= rounded < 1e15 else f"{rounded:.3g}"
 
 
 def quality_of(
@@ -205,9 +206,16 @@ def _of_number(
     own: ColumnQuality, known: ColumnSchema, cells: _Cells, seen: Losses
 ) -> tuple[ColumnQuality, bool]:
     """Errors in the units of the column, and whether they are smaller than those of the mean."""
-    decoded = lambda a: np.asarray(known.kind.decoded(a.astype(np.float64)), np.float64)  # noqa: E731
-    truth = decoded(cells.truth)
-    losses, of_mean = (decoded(cells.point) - truth) ** 2, (decoded(seen).mean() - truth) ** 2
+    kind = known.kind
+
+    def amounts(scaled: Losses) -> Losses:
+        return np.asarray(kind.amounts(kind.decoded(scaled.astype(np.float64))), np.float64)
+
+    def squares(guess: Losses | np.floating) -> Losses:
+        apart = np.abs(guess - amounts(cells.truth))
+        return np.minimum(apart, kind.period - apart) ** 2
+
+    losses, of_mean = squares(amounts(cells.point)), squares(amounts(seen).mean())
     error, error_of_mean = (float(np.sqrt(a.mean())) for a in (losses, of_mean))
     return own._replace(error=error, error_of_mean=error_of_mean), _is_better(losses, of_mean)
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from miwae._arrays import require_trainable
+from miwae._arrays import relative_weights, require_trainable
 from miwae._compilation import compiling, make_room_for_programs
 from miwae._interrupts import keeping_interrupts, raise_interrupt
 from miwae._threads import meanwhile
@@ -131,7 +131,7 @@ def fit(
     values, seen = check_data(autoencoder, x, observed)
     require_trainable(seen, columns=not autoencoder.generative.observation.padded)
     path = None if checkpoint is None else Path(checkpoint)
-    rows = _Rows(values, seen, _relative(weights, len(values)), _without(seen, hidden))
+    rows = _Rows(values, seen, relative_weights(weights, len(values)), _without(seen, hidden))
     run, start = _prepare(autoencoder, rows, settings, key, callback, path, copies_of)
     moment, reason = _train(run, start)
     return _finish(run, moment, reason)
@@ -144,13 +144,6 @@ class _Rows(NamedTuple):
     observed: Seen
     weights: Float[np.ndarray, " N"]
     visible: Seen
-
-
-def _relative(weights: Float[np.ndarray, " N"] | None, n_rows: int) -> Float[np.ndarray, " N"]:
-    """Weights relative to their mean: exactly 1 where all are equal."""
-    if weights is None or np.ptp(weights) == 0:
-        return np.ones(n_rows, dtype=np.float32)
-    return (weights / weights.mean()).astype(np.float32)
 
 
 def _without(seen: Seen, hidden: Bool[np.ndarray, " D"] | None) -> Seen:

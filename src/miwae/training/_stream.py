@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from miwae._arrays import require_trainable
+from miwae._arrays import checked_weights, relative_weights, require_trainable
 from miwae.model import check_data
 from miwae.training._guard import Guard
 from miwae.training._history import (
@@ -26,7 +27,7 @@ from miwae.training._steps import Batch, step_on
 
 def fit_stream(
     state: TrainingState,
-    batches: Iterable[tuple[object, object] | object],
+    batches: Iterable[tuple[object, ...] | object],
     *,
     settings: TrainingSettings,
     callback: Callback | None = None,
@@ -39,7 +40,8 @@ def fit_stream(
 
     Args:
         state: from `initial_state(..., n_rows=1)`, or from an earlier call.
-        batches: arrays, with NaN where missing, or pairs `(x, observed)`.
+        batches: arrays, with NaN where missing, or `(x, observed)`, or `(x, observed, weights)`
+            with weights of the rows, relative to each other.
         settings: of the run; `max_steps` only shapes the learning rate schedule.
         callback: called after each batch.
 
@@ -52,13 +54,15 @@ def fit_stream(
     guard = Guard(settings, allowed_fall=math.inf)
     start = time.monotonic()
     for incoming in batches:
-        x, observed = incoming if isinstance(incoming, tuple) else (incoming, None)
+        whole = incoming if isinstance(incoming, tuple) else (incoming,)
+        x, observed, weights = (*whole, None, None)[:3]
         values, seen = check_data(state.autoencoder, x, observed)
         require_trainable(seen, columns=False)
-        bounds = []
+        checked, bounds = checked_weights(weights, len(values)), []
+        weights = relative_weights(checked, len(values))
         for first in range(0, len(values), settings.batch_size):
             rows = slice(first, first + settings.batch_size)
-            batch = _padded(values[rows], seen[rows], settings.batch_size)
+            batch = _padded(values[rows], seen[rows], weights[rows], settings.batch_size)
             state, guard, bound = _one_step(state, guard, batch)
             bounds.append(bound)
         history.append(record_of(state, float(np.mean(bounds)), None, time.monotonic() - start))
@@ -80,9 +84,9 @@ def _one_step(
             return state, guard, float(new.bound)
 
 
-def _padded(x: Values, observed: Seen, n_rows: int) -> Batch:
+def _padded(x: Values, observed: Seen, weights: Float[np.ndarray, " B"], n_rows: int) -> Batch:
     padding = ((0, n_rows - len(x)), (0, 0))
     row_weights = np.zeros(n_rows, dtype=np.float32)
-    row_weights[: len(x)] = 1 / len(x)
+    row_weights[: len(x)] = weights / len(x)
     arrays = (np.pad(x, padding), np.pad(observed, padding), row_weights)
     return Batch(*(jnp.asarray(a) for a in arrays))

@@ -111,6 +111,15 @@ class AbstractKind(abc.ABC):
         lower = -np.inf if self.lower is None else self.lower
         return lower, np.inf if self.upper is None else self.upper
 
+    @property
+    def period(self) -> float:
+        """After which values repeat, as times of day do after 24 hours; mostly infinite."""
+        return np.inf
+
+    def amounts(self, values: Numbers) -> Numbers:
+        """Cells as numbers of which differences and means make sense: of times, seconds."""
+        return values
+
     def interval(self, limits: Ends, point: Float[np.ndarray, " N"]) -> Ends:
         """The ends of intervals from quantiles of the cells and their single imputation."""
         return limits

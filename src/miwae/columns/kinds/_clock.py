@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from miwae.columns._column import Column, Numbers
 from miwae.columns._scales import Scale, standardisation
 from miwae.columns._summary import Summary
+from miwae.columns._values import DAY
 from miwae.columns.kinds._base import Encoding, Limits, Recognised
 from miwae.columns.kinds._number import AbstractScaled, on_scale, short
 
@@ -71,6 +72,13 @@ class Clock(AbstractScaled):
         seen = ~column.missing & ~wrong
         x = _minutes(column.values[seen])
         return Encoding(on_scale(self.scale, x, seen), seen, self.scale.log_slope(x), events)
+
+    @property
+    def period(self) -> float:
+        return float(DAY)
+
+    def amounts(self, values: Numbers) -> Numbers:
+        return 60 * _minutes(values)
 
     def decoded(self, y: Numbers) -> np.ndarray:
         minutes = np.clip(np.rint(self.scale.inverse(y)), 0, MIDNIGHT)

@@ -60,6 +60,11 @@ class Instant(AbstractScaled):
             upper=upper,
         )
 
+    @property
+    def period(self) -> float:
+        is_of_day = self.upper is not None
+        return float(DAY) if is_of_day else math.inf
+
     def decoded(self, y: Numbers) -> np.ndarray:
         x = self.scale.inverse(y)
         if self.step:
