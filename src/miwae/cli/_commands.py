@@ -33,6 +33,7 @@ from miwae.cli._options import (
 )
 from miwae.cli._report import Reporter, console_on, print_cells
 from miwae.cli._source import Inspected, Source, inspected, keep_programs, opened
+from miwae.cli._stream import Asked, impute_in_pieces, require_streamable, streamed
 from miwae.cli._uncertainty import (
     interval_limits,
     require_free_names,
@@ -71,6 +72,7 @@ def impute(
     max_time: options.MaxTime = None,
     report: options.ReportFile = None,
     cluster: Cluster = ONE_PROCESS,
+    resume: options.Resume = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -89,6 +91,14 @@ def impute(
     _require_only_model(model, kind or bounds or any(roles), training)
     require_uncertainty(more, output, n_imputations)
     reporter = Reporter(output, as_json, quiet)
+    if (dataset := streamed(source, resume=resume)) is not None:
+        whole = {"-m": n_imputations, "--report": report, "--max-time": max_time}
+        own = {f"--{name}": value for name, value in more._asdict().items()}
+        require_streamable(output, {**whole, **own})
+        settings = {"n_models": n_models, "bootstrap": bootstrap}
+        asked = Asked(model, kind, bounds, roles, form.na, settings, seed)
+        impute_in_pieces(dataset, output, asked, reporter, resume=resume)
+        return
     started, writing = time.monotonic(), 0.0
     file = opened(source, form, kind, bounds, roles)
     require_writable(file.document, output, long=n_imputations > 0)
