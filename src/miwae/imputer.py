@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from miwae import _parameters as given
 from miwae import frames
 from miwae._arrays import checked_weights, require_at_least
-from miwae._callers import warn_caller, warn_of
+from miwae._callers import warn_of
 from miwae._extras import extra
 from miwae._outline import Outline
-from miwae.columns import Cells, Schema, infer_schema, value_text
+from miwae.columns import Cells, Schema, infer_schema
 from miwae.errors import SettingsError
 from miwae.events import Event
 from miwae.pooling import MultiplyImputed
@@ -29,6 +29,8 @@ from miwae.training import TrainingRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from miwae.engines import Parts
 
 __all__ = ["MIWAEImputer"]
 
@@ -172,15 +174,10 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         (262,144 rows by default), which does not depend on how rows are cut into batches. A table
         that is no larger than the sample gives the model that `fit` gives.
         """
-        from miwae.engines import batches_of, gathered, learned
+        from miwae.engines import batches_of, gathered
 
-        settings, asked = given.asked_of(self)
-        known = {"marks": given.marks_of(self), "zeros_if_empty": self.keep_empty_features}
-        with given.working(self) as work:
-            parts = gathered(batches_of(batches), settings.seed, given.marks_of(self), sample_rows)
-            named = given.are_named(parts.first)
-            fitted = learned(parts, settings, asked=asked, **known, **work)
-        return self._learned(_Fitted(fitted, named, []), parts.first)
+        parts, most = batches_of(batches), {"sample_rows": sample_rows}
+        return self._fit_parts(lambda **known: gathered(parts, **most, **known))
 
     def transform_stream(self, batches: Any) -> Iterator[Any]:
         """Complete a table of any size, batch by batch, with the values that `transform` gives.
@@ -265,13 +262,10 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         whose cell is observed.
         """
         _, frame, table, found = self._computed(X, FittedTable.probabilities)
-        result = {}
-        for position, (rows, levels, values) in found.items():
-            p = np.full((table.n_rows, len(levels)), np.nan)
-            p[rows] = values
-            own = {value_text(level): p[:, v] for v, level in enumerate(levels)}
-            result[table.schema.names[position]] = frames.of_columns(frame, own)
-        return result
+        return {
+            table.schema.names[position]: frames.of_columns(frame, own.by_level(table.n_rows))
+            for position, own in found.items()
+        }
 
     def diagnostics(self, X: Any) -> Any:
         """How the sampling of each row goes: a table like `X` with its index, and four columns.
@@ -389,6 +383,17 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
         return settings, given.are_named(frame), table, frames.arrow_schema(columns, frame)
 
+    def _fit_parts(self, gather: "Callable[..., Parts]") -> "MIWAEImputer":
+        """Learn from what is gathered, with a seed, about the parts of a table."""
+        from miwae.engines import learned
+
+        settings, asked = given.asked_of(self)
+        known = {"marks": given.marks_of(self), "zeros_if_empty": self.keep_empty_features}
+        with given.working(self) as work:
+            parts = gather(seed=settings.seed, marks=known["marks"])
+            fitted = learned(parts, settings, asked=asked, **known, **work)
+        return self._learned(_Fitted(fitted, given.are_named(parts.first), []), parts.first)
+
     def _read(self, X: Any) -> tuple["MIWAEImputer", Any, EncodedTable]:
         """New rows, and the imputer as it is now: it may be fitted again in another thread."""
         check_is_fitted(self)
@@ -435,13 +440,8 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _learned(self, fitted: _Fitted, X: Any) -> "MIWAEImputer":
         self._fitted = fitted
-        dropped = self._outline.dropped
+        self._outline.warn_of_dropped(X, self.schema_.names)
         warn_of(fitted.table.events, "time")
-        # Those who pass arrays know scikit-learn.
-        if dropped and not isinstance(frames.as_frame(X), np.ndarray):
-            shown = ", ".join(repr(self.schema_.names[i]) for i in dropped)
-            remedy = "keep_empty_features=True keeps them"
-            warn_caller(f"columns without any observed cell are dropped: {shown}; {remedy}")
         return self
 
 

@@ -22,7 +22,7 @@ class RowOrder(NamedTuple):
         x = column.values
         if not len(x):
             return cls(0, 0, np.nan, np.nan)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             steps = np.diff(x)
         least, largest = steps.min(initial=np.inf), steps.max(initial=-np.inf)
         ends = float(x[0]), float(x[-1])

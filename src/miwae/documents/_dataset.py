@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -37,8 +37,9 @@ class Dataset:
 
     @property
     def lengths(self) -> list[int]:
-        """Rows of each file."""
-        return [fragment.metadata.num_rows for fragment in self.fragments]
+        """Rows of each file, or of the row groups of it."""
+        groups = (fragment.row_groups for fragment in self.fragments)
+        return [sum(group.num_rows for group in own) for own in groups]
 
     @property
     def files(self) -> list[str]:
@@ -57,6 +58,19 @@ class Dataset:
                     if start < table.num_rows:
                         yield table.slice(start)
                     start = max(start - table.num_rows, 0)
+
+    def cut(self, n_rows: int) -> "list[Dataset]":
+        """The rows as data sets of so many each, more or less: whole row groups of one file."""
+        cuts = []
+        for fragment in self.fragments:
+            held, n_held = [], 0
+            for group in fragment.row_groups:
+                if held and n_held + group.num_rows > n_rows:
+                    cuts.append(fragment.subset(row_group_ids=held))
+                    held, n_held = [], 0
+                held, n_held = [*held, group.id], n_held + group.num_rows
+            cuts += [fragment.subset(row_group_ids=held)] if held else []
+        return [replace(self, fragments=(fragment,)) for fragment in cuts]
 
     def pieces(self, n_rows: int, start: int = 0) -> Iterator[Any]:
         """Tables of exactly so many rows, but for the last."""

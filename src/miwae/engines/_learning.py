@@ -26,12 +26,17 @@ class Parts(NamedTuple):
 
     overview: Overview
     arrow: bytes  # the types of the columns, those of all parts united
-    first: Any  # the first part with rows, as a frame
+    first: Any  # the first row, as a frame
 
     @property
     def n_missing(self) -> list[int]:
         """Of each column."""
         return [order.n_missing for order in self.overview.orders]
+
+    def followed_by(self, other: "Parts") -> "Parts":
+        """What is known of both, of which the other comes after this one."""
+        overview = self.overview.followed_by(other.overview)
+        return Parts(overview, _united(self.arrow, other.arrow), self.first)
 
 
 def batches_of(source: Any) -> Iterator[Any]:
@@ -61,6 +66,7 @@ def _is_frame(source: Any) -> bool:
 
 def gathered(
     batches: Iterable[Any],
+    *,
     seed: int,
     marks: tuple[Any, ...] = (),
     sample_rows: int | None = None,
@@ -73,25 +79,53 @@ def gathered(
     Raises:
         DataError: there is no row, or a part has other columns, or another type of them.
     """
+    known = {"seed": seed, "marks": marks, "sample_rows": sample_rows, "callback": callback}
+    return complete_parts(gathered_from(batches, 0, **known))
+
+
+def complete_parts(found: Parts | None) -> Parts:
+    """What is known of a table, which must have a row."""
+    if found is None:
+        raise DataError("there is nothing to learn from: the parts have no rows")
+    return found
+
+
+def gathered_from(
+    batches: Iterable[Any],
+    first_row: int,
+    *,
+    seed: int,
+    marks: tuple[Any, ...] = (),
+    sample_rows: int | None = None,
+    names: Sequence[str] = (),
+    callback: Callable[[int], None] | None = None,
+) -> Parts | None:
+    """What is known of some rows of a table, which begin at this one; None without any.
+
+    The columns are put in the order of `names`; by default in that of the first part.
+    """
     most = SAMPLE_ROWS if sample_rows is None else sample_rows
     require_at_least(1, sample_rows=most)
-    overview, schema, first, names = None, b"", None, ()
+    found, n_rows = None, 0
     for batch in batches:
         names = names or frames.names(batch)
         frame = _in_order(batch, names)
         if not frames.n_rows(frame):
             continue
-        first = frame if first is None else first
         columns = frames.columns(frame, marks)
-        schema = _united(schema, frames.arrow_schema(columns, frame))
-        start = 0 if overview is None else overview.n_rows
-        own = Overview.of(columns, start, seed=seed, most=most)
-        overview = own if overview is None else overview.followed_by(own)
+        overview = Overview.of(columns, first_row + n_rows, seed=seed, most=most)
+        found = united(found, Parts(overview, frames.arrow_schema(columns, frame), frame[:1]))
+        n_rows += overview.n_rows
         if callback is not None:
-            callback(overview.n_rows)
-    if overview is None:
-        raise DataError("there is nothing to learn from: the parts have no rows")
-    return Parts(overview, schema, first)
+            callback(n_rows)
+    return found
+
+
+def united(one: Parts | None, other: Parts | None) -> Parts | None:
+    """What is known of rows, and of those that come after them."""
+    if one is None or other is None:
+        return one or other
+    return one.followed_by(other)
 
 
 def _in_order(frame: Any, names: Sequence[str]) -> Any:
@@ -108,8 +142,8 @@ def _in_order(frame: Any, names: Sequence[str]) -> Any:
 
 def _united(before: bytes, more: bytes) -> bytes:
     """Types that hold the values of both; what cannot be united is as it was first."""
-    if not before or before == more:
-        return more
+    if before == more:
+        return before
     read = lambda own: pa.ipc.read_schema(pa.BufferReader(own))  # noqa: E731
     known, new = read(before), read(more)
     fields = []
