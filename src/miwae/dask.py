@@ -82,7 +82,8 @@ def fit(
             found = [look(*pair, **options) for pair in zip(sources, firsts, strict=True)]
             while len(found) > 1:  # neighbours, since the order of rows counts
                 found = [_both(*found[i : i + 2]) for i in range(0, len(found), 2)]
-            return complete_parts(own.compute(found[0], sync=True) if found else None)
+            whole: Any = own.compute(found[0], sync=True) if found else None
+            return complete_parts(whole)
 
         return imputer._fit_parts(gather)
 

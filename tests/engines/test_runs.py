@@ -12,7 +12,7 @@ from engines.test_worker import mixed
 from imputer.tables import make
 from miwae import MiwaeError
 from miwae.documents import open_dataset
-from miwae.engines import Run, Worker, _runs
+from miwae.engines import LargeParquet, Run, Worker, _large
 
 FRAME = mixed(40)
 
@@ -24,8 +24,8 @@ def worker():
 
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch):
-    monkeypatch.setattr(_runs, "PIECE_CELLS", 1)
-    monkeypatch.setattr(_runs, "LEAST_ROWS", 12)
+    monkeypatch.setattr(_large, "PIECE_CELLS", 1)
+    monkeypatch.setattr(_large, "LEAST_ROWS", 12)
 
 
 @pytest.fixture
@@ -42,6 +42,10 @@ def directory(tmp_path):
     return tmp_path / "in"
 
 
+def opened(path):
+    return LargeParquet(open_dataset(str(path)))
+
+
 def finished(run, worker, rows=None):
     list(run.complete(worker, lambda done: rows.append(done) if rows is not None else None))
     run.finish()
@@ -49,7 +53,7 @@ def finished(run, worker, rows=None):
 
 def test_a_file_is_completed_by_row_groups(file, tmp_path, worker):
     out, rows = tmp_path / "out.parquet", []
-    finished(Run.begin(open_dataset(str(file)), str(out), {}), worker, rows)
+    finished(Run.begin(opened(file), str(out), {}), worker, rows)
     assert pq.read_table(out).to_pylist() == worker(pq.read_table(file)).to_pylist()
     assert pq.read_schema(out).equals(pq.read_schema(file))
     assert rows == [0, 12, 24, 36, 40]
@@ -63,7 +67,7 @@ def test_a_partitioned_directory_has_the_same_files_as_before(directory, tmp_pat
     data = open_dataset(str(directory))
     table = pa.concat_tables(data.batches())
     own = make().fit(table)
-    finished(Run.begin(data, str(tmp_path / "out"), {}), Worker(*own._saved()))
+    finished(Run.begin(LargeParquet(data), str(tmp_path / "out"), {}), Worker(*own._saved()))
     done = open_dataset(str(tmp_path / "out"))
     assert done.files == data.files
     assert done.partitions == ("kind",)
@@ -71,7 +75,7 @@ def test_a_partitioned_directory_has_the_same_files_as_before(directory, tmp_pat
 
 
 def test_an_interrupted_run_goes_on_where_it_was(file, tmp_path, worker):
-    data, out = open_dataset(str(file)), tmp_path / "out.parquet"
+    data, out = opened(file), tmp_path / "out.parquet"
     run = Run.begin(data, str(out), {"seed": 1})
 
     def interrupted(rows):
@@ -90,16 +94,16 @@ def test_an_interrupted_run_goes_on_where_it_was(file, tmp_path, worker):
 
 
 def test_without_resume_a_run_starts_again(file, tmp_path, worker):
-    data, out = open_dataset(str(file)), str(tmp_path / "out.parquet")
+    data, out = opened(file), str(tmp_path / "out.parquet")
     first = Run.begin(data, out, {})
     list(first.complete(worker, lambda rows: None))
     again = Run.begin(data, out, {})
     assert [path.name for path in again.directory.iterdir()] == ["run.json"]
-    assert json.loads((again.directory / "run.json").read_text())["rows"] == 12
+    assert json.loads((again.directory / "run.json").read_text())["pieces"] == 4
 
 
 def test_nothing_that_somebody_else_has_is_replaced(file, tmp_path):
-    data = open_dataset(str(file))
+    data = opened(file)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
     with pytest.raises(MiwaeError, match="not empty"):

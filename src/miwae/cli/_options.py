@@ -68,7 +68,7 @@ _SEED = Option(
 Seed = Annotated[int, _SEED]
 OptionalSeed = Annotated[int | None, _SEED]
 Resume = Annotated[
-    bool, Option("--resume", help="Go on with an interrupted run over large Parquet files.")
+    bool, Option("--resume", help="Go on with an interrupted run over a large table.")
 ]
 AsJson = Annotated[bool, Option("--json", help="Report as JSON instead of text.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]

@@ -118,7 +118,10 @@ def open_dataset(path: str) -> Dataset:
         why = " ".join(str(error).split())
         raise DataError(f"{path} cannot be read as Parquet: {why}") from error
     if not fragments:
-        raise DataError(f"there is no Parquet file in the directory {path}")
+        raise DataError(
+            f"{path} is a directory without Parquet files: name a file in it, or a directory of "
+            "such files"
+        )
     check_names(schema.names)
     inside = {name for each in own for name in each.names}
     partitions = tuple(name for name in schema.names if name not in inside)

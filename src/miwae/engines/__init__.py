@@ -1,5 +1,6 @@
-"""A fitted table applied to the parts of a table that is too large for one process."""
+"""A table learned from its parts, and a fitted table applied to the parts of a large one."""
 
+from miwae.engines._large import AbstractLarge, LargeCsv, LargeParquet
 from miwae.engines._learning import (
     Parts,
     batches_of,

@@ -104,21 +104,52 @@ def gathered_from(
 
     The columns are put in the order of `names`; by default in that of the first part.
     """
-    most = SAMPLE_ROWS if sample_rows is None else sample_rows
-    require_at_least(1, sample_rows=most)
-    found, n_rows = None, 0
+    known = _of_columns(_understood(batches, marks, names), first_row, seed, sample_rows)
+    return _last(known, callback)
+
+
+def gathered_columns(
+    readings: Iterable[Any], *, seed: int, callback: Callable[[int], None] | None = None
+) -> Parts:
+    """Go once through the parts of a document, whose columns have been read."""
+    parts = ((own.columns, own.arrow_schema(), None) for own in readings)
+    return complete_parts(_last(_of_columns(parts, 0, seed, None), callback))
+
+
+def _understood(
+    batches: Iterable[Any], marks: tuple[Any, ...], names: Sequence[str]
+) -> Iterator[tuple[Sequence[Column], bytes, Any]]:
+    """The columns of each part, their types, and its first row."""
     for batch in batches:
         names = names or frames.names(batch)
         frame = _in_order(batch, names)
-        if not frames.n_rows(frame):
-            continue
-        columns = frames.columns(frame, marks)
-        overview = Overview.of(columns, first_row + n_rows, seed=seed, most=most)
-        found = united(found, Parts(overview, frames.arrow_schema(columns, frame), frame[:1]))
-        n_rows += overview.n_rows
+        if frames.n_rows(frame):
+            columns = frames.columns(frame, marks)
+            yield columns, frames.arrow_schema(columns, frame), frame[:1]
+
+
+def _of_columns(
+    parts: Iterable[tuple[Sequence[Column], bytes, Any]],
+    first_row: int,
+    seed: int,
+    sample_rows: int | None,
+) -> Iterator[Parts]:
+    """What is known after each part."""
+    most = SAMPLE_ROWS if sample_rows is None else sample_rows
+    require_at_least(1, sample_rows=most)
+    found, row = None, first_row
+    for columns, arrow, first in parts:
+        own = Parts(Overview.of(columns, row, seed=seed, most=most), arrow, first)
+        found, row = own if found is None else found.followed_by(own), row + own.overview.n_rows
+        yield found
+
+
+def _last(found: Iterable[Parts], callback: Callable[[int], None] | None) -> Parts | None:
+    last = None
+    for last in found:
         if callback is not None:
-            callback(n_rows)
-    return found
+            callback(last.overview.n_rows)
+    return last
 
 
 def united(one: Parts | None, other: Parts | None) -> Parts | None:
