@@ -77,6 +77,12 @@ def test_the_environment_decides_on_the_effort_where_it_says_something(monkeypat
     assert asked == [{}, usual, {**usual, emitters: False}]
 
 
+def test_options_that_this_version_does_not_have_are_left_out(monkeypatch):
+    monkeypatch.setattr(compilation, "SUMS", ("xla_cpu_no_such_option", ""))
+    monkeypatch.setenv("XLA_FLAGS", "")
+    np.testing.assert_allclose(program_of(_softmax_of)(jnp.zeros(4)), 0.25)
+
+
 # The mappings that a process had without programs are not theirs.
 @pytest.mark.parametrize(
     ("allowed", "kept", "again"), [(1_000_000, 0, 0), (30, 0, 1), (30, 2, 0), (10, 3, 1)]

@@ -120,8 +120,20 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     """
     if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
         return _program(function.__wrapped__)  # pyright: ignore
-    options = ((LEVEL, 1), SUMS, *([(EMITTERS, False)] if hasty else []))
+    sums = [SUMS] if _exists(SUMS) else []
+    options = ((LEVEL, 1), *sums, *([(EMITTERS, False)] if hasty else []))
     return _program(function.__wrapped__, options)  # pyright: ignore
+
+
+@functools.cache
+def _exists(option: tuple[str, Any]) -> bool:
+    """Whether this version of XLA has an option: others refuse to compile with it."""
+    program = jax.jit(lambda x: x, compiler_options=dict([option]))
+    try:
+        program.lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
 
 
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:

@@ -90,13 +90,14 @@ def large_table(
 def _parquet(source: str, output: str, *, must: bool) -> "AbstractLarge | None":
     if not is_parquet(source):
         return None
-    if os.path.isdir(source) and not os.path.isdir(output) and suffix_of(output):
-        raise SettingsError(f"-o {output}: a directory is completed as a directory")
-    if not os.path.isdir(source) and suffix_of(output) != ".parquet":
+    is_file = not os.path.isdir(source)
+    if is_file and suffix_of(output) != ".parquet":
         return None
     # Reading the file as a whole will explain what is wrong with it.
     with contextlib.nullcontext() if must else contextlib.suppress(DataError):
         dataset = open_dataset(source)
+        if not is_file and suffix_of(output) and not os.path.isdir(output):
+            raise SettingsError(f"-o {output}: a directory is completed as a directory")
         if must or dataset.n_rows > MANY_ROWS:
             from miwae.engines import LargeParquet
 
