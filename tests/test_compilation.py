@@ -74,7 +74,14 @@ def test_the_environment_decides_on_the_effort_where_it_says_something(monkeypat
     program_of(_softmax_of)
     program_of(_softmax_of, hasty=True)
     level, emitters = compilation.LEVEL, compilation.EMITTERS
-    assert asked == [{}, {level: 1}, {level: 1, emitters: False}]
+    usual = {level: 1, **dict([compilation.SUMS])}
+    assert asked == [{}, usual, {**usual, emitters: False}]
+
+
+def test_options_that_this_version_does_not_have_are_left_out(monkeypatch):
+    monkeypatch.setattr(compilation, "SUMS", ("xla_cpu_no_such_option", ""))
+    monkeypatch.setenv("XLA_FLAGS", "")
+    np.testing.assert_allclose(program_of(_softmax_of)(jnp.zeros(4)), 0.25)
 
 
 # The mappings that a process had without programs are not theirs.

@@ -38,6 +38,10 @@ _kept, _looked = 0, -math.inf  # mappings when programs were last dropped; time 
 # short runs only (benchmarks/cores.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
+# YNNPACK adds sums in another order where there are more cores; XLA itself does not, so that a fit
+# has the same bits on any number of cores (tests/test_machine.py).
+SUMS = ("xla_cpu_experimental_ynn_fusion_type", "")
+
 # Seconds that compilation takes, by sort of program: a guess, and what it took the last time. The
 # command line keeps the latter in a file, with those of single programs that are on disk.
 GUESSES = {"training": 5.0, "sampling": 3.0}
@@ -117,8 +121,20 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     """
     if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
         return _program(function.__wrapped__)  # pyright: ignore
-    options = ((LEVEL, 1), (EMITTERS, False)) if hasty else ((LEVEL, 1),)
+    sums = [SUMS] if _exists(SUMS) else []
+    options = ((LEVEL, 1), *sums, *([(EMITTERS, False)] if hasty else []))
     return _program(function.__wrapped__, options)  # pyright: ignore
+
+
+@functools.cache
+def _exists(option: tuple[str, Any]) -> bool:
+    """Whether this version of XLA has an option: others refuse to compile with it."""
+    program = jax.jit(lambda x: x, compiler_options=dict([option]))
+    try:
+        program.lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
 
 
 def _program(function: Callable[..., Any], options: tuple[tuple[str, Any], ...] = ()) -> Any:

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from miwae import frames
+from miwae._callers import warn_caller
 from miwae.columns import Cells
 from miwae.tabular import EncodedTable, FittedTable
 
@@ -36,6 +39,13 @@ class Outline(NamedTuple):
         flags = {_flag(names, i): table.gaps[i].missing for i in self.flagged}
         # scikit-learn refuses frames of which some labels are text and others are not.
         return frames.renamed(frames.with_columns(completed, flags, first=False), labels)
+
+    def warn_of_dropped(self, frame: Any, names: Sequence[str]) -> None:
+        """Say which columns of a frame are dropped; those who pass arrays know scikit-learn."""
+        if self.dropped and not isinstance(frames.as_frame(frame), np.ndarray):
+            shown = ", ".join(repr(names[i]) for i in self.dropped)
+            remedy = "keep_empty_features=True keeps them"
+            warn_caller(f"columns without any observed cell are dropped: {shown}; {remedy}")
 
 
 def _flag(names: Sequence[str], position: int) -> str:

@@ -1,12 +1,22 @@
-"""The parameters of an imputer in files: as they mean the same in another process."""
+"""The parameters of an imputer: what they ask for, and what they are in another process."""
 
+import contextlib
+import time
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
 from miwae._checked import checked
+from miwae._deadlines import Deadline
+from miwae._interrupts import keeping_interrupts
+from miwae._progress import progressor
+from miwae._threads import on_device
 from miwae.columns import is_missing
 from miwae.errors import FileFormatError, SettingsError
 from miwae.tabular import FittedTable, TableSettings
@@ -46,3 +56,38 @@ def restored(make: Any, table: FittedTable, extra: dict[str, Any], path: str | P
     except (TypeError, KeyError, SettingsError, FileFormatError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from error
     return imputer
+
+
+def asked_of(imputer: Any) -> tuple[TableSettings, dict[str, Any]]:
+    """The settings of a table, and what the user knows about columns."""
+    seed = int(check_random_state(imputer.random_state).randint(2**31 - 1))
+    settings = TableSettings(**{name: getattr(imputer, name) for name in SHARED}, seed=seed)
+    asked = ("column_kinds", "bounds", "roles", "not_applicable")
+    return settings, {name: getattr(imputer, name) for name in asked}
+
+
+def marks_of(imputer: Any) -> tuple[Any, ...]:
+    """The values that mean missing."""
+    marks = imputer.missing_values
+    several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
+    return tuple(marks) if several else (marks,)
+
+
+@contextlib.contextmanager
+def working(imputer: Any) -> Iterator[dict[str, Any]]:
+    """A deadline and progress bars, on the device that was asked for."""
+    limit = imputer.max_time
+    if limit is not None and not (isinstance(limit, int | float | np.number) and limit > 0):
+        raise SettingsError(f"max_time must be positive or None, not {limit!r}")
+    deadline = None if limit is None else Deadline(time.monotonic() + limit)
+    keep = keeping_interrupts()
+    with keep, on_device(imputer.device), progressor(imputer.verbose > 0) as progress:
+        yield {"deadline": deadline, "progress": progress}
+
+
+def are_named(frame: Any) -> bool:
+    """Whether all labels of a frame are text."""
+    # Checks write the names to another estimator: a fit that fails leaves nothing behind.
+    names = BaseEstimator()
+    validate_data(names, frame, reset=True, skip_check_array=True)
+    return hasattr(names, "feature_names_in_")

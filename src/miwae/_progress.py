@@ -230,11 +230,11 @@ class Progressor:
 
         return show
 
-    def rows(self, what: str) -> Callable[[int, int], None] | None:
+    def rows(self, what: str, unit: str = "rows") -> Callable[[int, int], None] | None:
         """The callback of a pass through rows; passes of the same name share a line."""
         if self.display is None:
             return None
-        display, phase, owner = self.display, _Phase(what, "rows"), object()
+        display, phase, owner = self.display, _Phase(what, unit), object()
         display.report(owner, phase)
         return lambda done, total: display.report(owner, phase, done, total)
 

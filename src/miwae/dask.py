@@ -1,8 +1,9 @@
-"""Tables completed on a Dask cluster: `pip install miwae[dask]`.
+"""Tables learned from and completed on a Dask cluster: `pip install miwae[dask]`.
 
-    from miwae import dask
+    from miwae import MIWAEImputer, dask
 
-    dask.transform("model.miwae", "data/", out="completed/")       # a directory of Parquet files
+    imputer = dask.fit(MIWAEImputer(random_state=0), "data/")      # a directory of Parquet files
+    dask.transform(imputer, "data/", out="completed/")
     completed = dask.transform(imputer, frame)                     # a Dask DataFrame, lazily
 
 What a row gets does not depend on the part it is in, or on the worker: the result is that of a
@@ -11,7 +12,7 @@ single process, bit for bit.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,12 +21,101 @@ import pyarrow as pa
 from dask import config
 from dask.delayed import delayed
 
-from miwae.engines import PART_ROWS, Outcome, Part, Worker, complete_part, outcome_of, parts_of
+from miwae import frames
+from miwae.documents import Dataset, open_dataset
+from miwae.engines import (
+    PART_ROWS,
+    Outcome,
+    Part,
+    Parts,
+    Worker,
+    complete_part,
+    complete_parts,
+    gathered_from,
+    outcome_of,
+    parts_of,
+    united,
+)
 from miwae.errors import SettingsError
+from miwae.imputer import MIWAEImputer
 
-__all__ = ["local_client", "transform"]
+__all__ = ["fit", "local_client", "transform"]
 
 Callback: TypeAlias = Callable[[int, int], object]
+
+
+def fit(
+    imputer: MIWAEImputer,
+    data: Any,
+    *,
+    client: distributed.Client | None = None,
+    batch_rows: int = PART_ROWS,
+    sample_rows: int | None = None,
+    keys: Iterable[str] = (),
+) -> MIWAEImputer:
+    """Learn from a table that is in parts what `fit_stream` learns from its rows, bit for bit.
+
+    The workers go through their parts once: for the facts that decide on kinds, and for the
+    sample, on which the model is trained in this process.
+
+    Args:
+        imputer: is fitted.
+        data: a Dask DataFrame; or a Parquet file, or a directory of such files (also a partitioned
+            one), which all workers can read.
+        client: of the cluster; by default the current client, and without one a cluster on this
+            machine, for this call.
+        batch_rows: files with more rows than this are cut, between row groups.
+        sample_rows: rows that the model is trained on, at most.
+        keys: columns that are left out.
+
+    Returns:
+        The imputer.
+    """
+    with _client(client) as own:
+
+        def gather(**known: Any) -> Parts:
+            sources, lengths, names = _sources(own, data, batch_rows)
+            options = {"sample_rows": sample_rows, "keys": tuple(keys), **known}
+            options["names"] = [name for name in names if name not in options["keys"]]
+            firsts = [sum(lengths[:i]) for i in range(len(lengths))]
+            look = delayed(_looked_at, pure=False)
+            found = [look(*pair, **options) for pair in zip(sources, firsts, strict=True)]
+            while len(found) > 1:  # neighbours, since the order of rows counts
+                found = [_both(*found[i : i + 2]) for i in range(0, len(found), 2)]
+            whole: Any = own.compute(found[0], sync=True) if found else None
+            return complete_parts(whole)
+
+        return imputer._fit_parts(gather)
+
+
+def _sources(
+    client: distributed.Client, data: Any, batch_rows: int
+) -> tuple[list[Any], list[int], Sequence[str]]:
+    """The parts of a table, how many rows each has, and the columns."""
+    if hasattr(data, "map_partitions"):
+        partitions = data.to_delayed()
+        lengths = client.compute([delayed(len)(own) for own in partitions])
+        return partitions, client.gather(lengths), frames.names(data._meta)  # pyright: ignore
+    whole = open_dataset(str(data))
+    cuts = whole.cut(batch_rows)
+    return cuts, [own.n_rows for own in cuts], whole.schema.names
+
+
+def _looked_at(
+    source: Any, first_row: int, *, keys: tuple[str, ...], **known: Any
+) -> Parts | None:
+    """What a worker finds out about a part."""
+    batches = source.batches() if isinstance(source, Dataset) else [source]
+    return gathered_from((_without(own, keys) for own in batches), first_row, **known)
+
+
+def _without(frame: Any, keys: tuple[str, ...]) -> Any:
+    names = frames.names(frame)
+    return frames.keep(frame, [i for i, name in enumerate(names) if name not in keys])
+
+
+def _both(one: Any, *other: Any) -> Any:
+    return delayed(united)(one, *other) if other else one
 
 
 def transform(

@@ -1,8 +1,6 @@
 """The scikit-learn estimator: an incomplete table in, a completed one of the same kind out."""
 
-import contextlib
 import copy
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,20 +10,16 @@ import numpy as np
 from jaxtyping import Float
 from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from miwae import _parameters as given
 from miwae import frames
 from miwae._arrays import checked_weights, require_at_least
-from miwae._callers import warn_caller, warn_of
-from miwae._deadlines import Deadline
+from miwae._callers import warn_of
 from miwae._extras import extra
-from miwae._interrupts import keeping_interrupts
 from miwae._outline import Outline
-from miwae._parameters import SHARED, output_of, restored, settings_of
-from miwae._progress import progressor
-from miwae._threads import on_device
-from miwae.columns import Cells, Schema, infer_schema, value_text
+from miwae.columns import Cells, Schema, infer_schema
 from miwae.errors import SettingsError
 from miwae.events import Event
 from miwae.pooling import MultiplyImputed
@@ -35,6 +29,8 @@ from miwae.training import TrainingRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from miwae.engines import Parts
 
 __all__ = ["MIWAEImputer"]
 
@@ -145,15 +141,12 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         A fit that fails or is interrupted leaves the imputer as it was. `y` is ignored. The bound
         of each row is multiplied by its `sample_weight`, as of a survey.
         """
-        with self._working() as work:
+        with given.working(self) as work:
             settings, named, table, arrow = self._understood(X)
             work["weights"] = checked_weights(sample_weight, table.n_rows)
-            known = {"marks": self._marks(), "arrow": arrow}
+            known = {"marks": given.marks_of(self), "arrow": arrow}
             fitted = FittedTable.fit(table, settings, **known, **work)
-        self._fitted = _Fitted(fitted, named, [])
-        self._warn_of_dropped(X)
-        warn_of(fitted.events, "time")
-        return self
+        return self._learned(_Fitted(fitted, named, []), X)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MIWAEImputer":
         """Go through some more rows once, and learn from them.
@@ -167,14 +160,37 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             before = now._fitted
         else:
             settings, named, table, arrow = self._understood(X)
-            start = FittedTable.start(table, settings, self._marks(), arrow)
+            start = FittedTable.start(table, settings, given.marks_of(self), arrow)
             before = _Fitted(start, named, [])
-        with self._working() as work:
+        with given.working(self) as work:
             weights = checked_weights(sample_weight, table.n_rows)
             fitted = before.table.updated(table, progress=work["progress"], weights=weights)
         later = [*before.later, *_new(table.events, [*fitted.events, *before.later])]
         self._fitted = before._replace(table=fitted, later=later)
         return self
+
+    def fit_stream(self, batches: Any, *, sample_rows: int | None = None) -> "MIWAEImputer":
+        """Learn from a table of any size, in one pass over batches: frames, or record batches.
+
+        Kinds, levels and ranges are those of all rows. The model is trained on a uniform sample
+        (262,144 rows by default), which does not depend on how rows are cut into batches. A table
+        that is no larger than the sample gives the model that `fit` gives.
+        """
+        from miwae.engines import batches_of, gathered
+
+        parts, most = batches_of(batches), {"sample_rows": sample_rows}
+        return self._fit_parts(lambda **known: gathered(parts, **most, **known))
+
+    def transform_stream(self, batches: Any) -> Iterator[Any]:
+        """Complete a table of any size, batch by batch, with the values that `transform` gives.
+
+        Batches of Arrow come out as tables of the types in `output_schema_`, cut otherwise.
+        """
+        from miwae.engines import completed_stream
+
+        check_is_fitted(self)
+        now = copy.copy(self)
+        return completed_stream(batches, *now._saved(), now.transform, now._remember)
 
     def transform(self, X: Any) -> Any:
         """Fill the missing cells with their conditional means, or most probable categories.
@@ -185,7 +201,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         now, frame, table, imputed = self._computed(X, FittedTable.means)
         now._remember(imputed.events)
         completed = now._filled(frame, imputed.cells, table)
-        asked = output_of(now) or get_config()["transform_output"]
+        asked = given.output_of(now) or get_config()["transform_output"]
         return frames.to_library(completed, asked) if asked in ("pandas", "polars") else completed
 
     def sample(self, X: Any, n_imputations: int = 20) -> MultiplyImputed:
@@ -248,13 +264,10 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         whose cell is observed.
         """
         _, frame, table, found = self._computed(X, FittedTable.probabilities)
-        result = {}
-        for position, (rows, levels, values) in found.items():
-            p = np.full((table.n_rows, len(levels)), np.nan)
-            p[rows] = values
-            own = {value_text(level): p[:, v] for v, level in enumerate(levels)}
-            result[table.schema.names[position]] = frames.of_columns(frame, own)
-        return result
+        return {
+            table.schema.names[position]: frames.of_columns(frame, own.by_level(table.n_rows))
+            for position, own in found.items()
+        }
 
     def diagnostics(self, X: Any) -> Any:
         """How the sampling of each row goes: a table like `X` with its index, and four columns.
@@ -284,7 +297,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         extra("jinja2")
         now, frame, _, imputed = self._computed(X, FittedTable.means)
         now._remember(imputed.events)
-        columns = frames.columns(frame, now._marks())
+        columns = frames.columns(frame, given.marks_of(now))
         command = f"{self!r}.fit(table).report(table)"
         return report_on(now._table, columns, imputed=imputed, title=title, command=command)
 
@@ -302,14 +315,14 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             FileFormatError: not such a file, truncated, or of a version that is not known.
         """
         table, extra = FittedTable.load(path)
-        imputer = restored(cls, table, extra, path)
+        imputer = given.restored(cls, table, extra, path)
         imputer._fitted = _Fitted(table, bool(extra.get("named", True)), [])
         return imputer
 
     def _saved(self) -> tuple[FittedTable, dict[str, Any]]:
         """What a file has of it: the table that was learned, and its own settings."""
         now = copy.copy(self)
-        extra = {**settings_of(now, now._marks()), "named": now._fitted.named}
+        extra = {**given.settings_of(now, given.marks_of(now)), "named": now._fitted.named}
         return replace(now._table, events=tuple(now.events_)), extra
 
     @property
@@ -365,17 +378,23 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _understood(self, X: Any) -> tuple[TableSettings, bool, EncodedTable, bytes]:
         """A table to learn from: settings, whether it has names, its kinds and its types."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        settings = TableSettings(**{name: getattr(self, name) for name in SHARED}, seed=seed)
-        # Checks write the names to another estimator: a fit that fails leaves nothing behind.
-        frame, names = frames.as_frame(X), BaseEstimator()
-        validate_data(names, frame, reset=True, skip_check_array=True)
-        columns = frames.columns(frame, self._marks())
-        asked = ("column_kinds", "bounds", "roles", "not_applicable")
-        schema = infer_schema(columns, **{name: getattr(self, name) for name in asked})
+        settings, asked = given.asked_of(self)
+        frame = frames.as_frame(X)
+        columns = frames.columns(frame, given.marks_of(self))
+        schema = infer_schema(columns, **asked)
         table = EncodedTable.of(schema, columns, zeros_if_empty=self.keep_empty_features)
-        named = hasattr(names, "feature_names_in_")
-        return settings, named, table, frames.arrow_schema(columns, frame)
+        return settings, given.are_named(frame), table, frames.arrow_schema(columns, frame)
+
+    def _fit_parts(self, gather: "Callable[..., Parts]") -> "MIWAEImputer":
+        """Learn from what is gathered, with a seed, about the parts of a table."""
+        from miwae.engines import learned
+
+        settings, asked = given.asked_of(self)
+        known = {"marks": given.marks_of(self), "zeros_if_empty": self.keep_empty_features}
+        with given.working(self) as work:
+            parts = gather(seed=settings.seed, marks=known["marks"])
+            fitted = learned(parts, settings, asked=asked, **known, **work)
+        return self._learned(_Fitted(fitted, given.are_named(parts.first), []), parts.first)
 
     def _read(self, X: Any) -> tuple["MIWAEImputer", Any, EncodedTable]:
         """New rows, and the imputer as it is now: it may be fitted again in another thread."""
@@ -383,7 +402,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         now = copy.copy(self)
         frame = frames.as_frame(X)
         validate_data(now, frame, reset=False, skip_check_array=True)
-        columns = frames.columns(frame, now._marks())
+        columns = frames.columns(frame, given.marks_of(now))
         table = now._table.encoded(columns, zeros_if_empty=now.keep_empty_features)
         kept_empty = ("empty",) if now.keep_empty_features else ()
         warn_of(table.events, "value", "drift", "not filled", *kept_empty)
@@ -394,7 +413,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> tuple["MIWAEImputer", Any, EncodedTable, Any]:
         """The imputer as it is now, new rows, and what a method of `FittedTable` makes of them."""
         check_is_fitted(self)
-        with self._working() as work:
+        with given.working(self) as work:
             now, frame, table = self._read(X)
             result = method(now._table, table, *arguments, **work)
         now._remember(table.events)
@@ -407,22 +426,6 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if table.settings.n_imputation_samples == n_samples:
             return table
         return replace(table, settings=replace(table.settings, n_imputation_samples=n_samples))
-
-    @contextlib.contextmanager
-    def _working(self) -> Iterator[dict[str, Any]]:
-        """A deadline and progress bars, on the device that was asked for."""
-        limit = self.max_time
-        if limit is not None and not (isinstance(limit, int | float | np.number) and limit > 0):
-            raise SettingsError(f"max_time must be positive or None, not {limit!r}")
-        deadline = None if limit is None else Deadline(time.monotonic() + limit)
-        keep = keeping_interrupts()
-        with keep, on_device(self.device), progressor(self.verbose > 0) as progress:
-            yield {"deadline": deadline, "progress": progress}
-
-    def _marks(self) -> tuple[Any, ...]:
-        marks = self.missing_values
-        several = isinstance(marks, list | tuple | set | frozenset | np.ndarray)
-        return tuple(marks) if several else (marks,)
 
     def _remember(self, events: Sequence[Event]) -> None:
         self._fitted.later.extend(_new(events, self.events_))
@@ -437,13 +440,11 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         labels = list(self.get_feature_names_out()) if self.add_indicator else ()
         return self._outline.filled(frame, cells, table, labels)
 
-    def _warn_of_dropped(self, X: Any) -> None:
-        """Say which columns of a frame are dropped; those who pass arrays know scikit-learn."""
-        dropped = self._outline.dropped
-        if dropped and not isinstance(frames.as_frame(X), np.ndarray):
-            shown = ", ".join(repr(self.schema_.names[i]) for i in dropped)
-            remedy = "keep_empty_features=True keeps them"
-            warn_caller(f"columns without any observed cell are dropped: {shown}; {remedy}")
+    def _learned(self, fitted: _Fitted, X: Any) -> "MIWAEImputer":
+        self._fitted = fitted
+        self._outline.warn_of_dropped(X, self.schema_.names)
+        warn_of(fitted.table.events, "time")
+        return self
 
 
 def _new(events: Sequence[Event], known: Sequence[Event]) -> list[Event]:

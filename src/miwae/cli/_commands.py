@@ -34,6 +34,13 @@ from miwae.cli._options import (
 )
 from miwae.cli._report import Reporter, console_on, print_cells
 from miwae.cli._source import Inspected, Source, inspected, keep_programs, opened
+from miwae.cli._stream import (
+    Asked,
+    fit_in_one_pass,
+    impute_in_pieces,
+    large_table,
+    pieces_are_enough,
+)
 from miwae.cli._uncertainty import (
     interval_limits,
     require_free_names,
@@ -83,6 +90,7 @@ def impute(
     max_time: options.MaxTime = None,
     report: options.ReportFile = None,
     cluster: Cluster = ONE_PROCESS,
+    resume: options.Resume = False,
     as_json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -101,6 +109,14 @@ def impute(
     _require_only_model(model, kind or bounds or any(roles), training)
     require_uncertainty(more, output, n_imputations)
     reporter = Reporter(output, as_json, quiet)
+    whole = {f"--{name}": value for name, value in more._asdict().items()}
+    whole |= {"-m": n_imputations, "--report": report, "--max-time": max_time}
+    settings = {"n_models": n_models, "bootstrap": bootstrap}
+    asked = Asked(model, kind, bounds, roles, form, settings, seed)
+    if pieces_are_enough(source, output, whole, resume=resume):
+        if (table := large_table(source, asked, reporter, output, resume=resume)) is not None:
+            impute_in_pieces(table, output, asked, reporter, resume=resume)
+            return
     started, writing = time.monotonic(), 0.0
     file = opened(source, form, kind, bounds, roles)
     require_writable(file.document, output, long=n_imputations > 0)
@@ -152,9 +168,14 @@ def fit(
         raise SettingsError("a model goes to a file, not to standard output: -o MODEL")
     require_directory(output)
     reporter = Reporter(output, as_json, quiet)
+    limit = deadline(max_time, ONLY_FITTING)
+    settings = {"n_models": n_models, "bootstrap": bootstrap}
+    asked = Asked(None, kind, bounds, roles, form, settings, seed)
+    if (table := large_table(source, asked, reporter)) is not None:
+        fit_in_one_pass(table, output, asked, reporter, limit)
+        return
     known = inspected(opened(source, form, kind, bounds, roles))
     reporter.show(known)
-    limit = deadline(max_time, ONLY_FITTING)
     ready = _learned(known, reporter, limit, seed, n_models=n_models, bootstrap=bootstrap)
     ready.fitted.save(output)
     reporter.finish(reports.fitted(known, ready.events, ready.fitted.quality))

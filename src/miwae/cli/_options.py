@@ -22,7 +22,7 @@ Input = Annotated[
     Argument(
         metavar="IN",
         help="A table: CSV, TSV, Excel, Parquet, Feather, JSON lines, Stata, SPSS or SAS file; - "
-        "is stdin.",
+        "is stdin. miwae impute: or a directory of Parquet files.",
     ),
 ]
 Output = Annotated[
@@ -67,6 +67,9 @@ _SEED = Option(
 )
 Seed = Annotated[int, _SEED]
 OptionalSeed = Annotated[int | None, _SEED]
+Resume = Annotated[
+    bool, Option("--resume", help="Go on with an interrupted run over a large table.")
+]
 AsJson = Annotated[bool, Option("--json", help="Report as JSON instead of text.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print nothing but errors.")]
 MaxTime = Annotated[float | None, Option(metavar="SECONDS", help="Time limit of the whole run.")]

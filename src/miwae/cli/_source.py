@@ -18,7 +18,7 @@ from miwae.cli._options import (
     roles_of,
 )
 from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
-from miwae.documents import DEFAULT_NA, Document, Reading, open_document
+from miwae.documents import DEFAULT_NA, Document, Reading, open_document, suffix_of
 from miwae.errors import DataError, MiwaeError, SettingsError
 
 # Addresses that JAX takes at least, and those for the threads of each core (measured).
@@ -45,16 +45,9 @@ def opened(
     except LookupError as error:
         known = "try utf-8 or latin-1"
         raise SettingsError(f"--encoding {form.encoding!r} is not known; {known}") from error
-    (kinds, orders), limits = kinds_and_orders(kind), limits_of(bounds)
+    (kinds, _), limits = kinds_and_orders(kind), limits_of(bounds)
     document = open_document(
-        source,
-        delimiter=form.delimiter,
-        encoding=form.encoding,
-        na_words=(*(() if form.only_na else DEFAULT_NA), *(form.na or ())),
-        header=not form.no_header,
-        date_orders=orders or None,
-        sheet=form.sheet,
-        allow_large=form.allow_large,
+        source, sheet=form.sheet, allow_large=form.allow_large, **text_options(source, form, kind)
     )
     if not document.n_rows or not document.names:
         name = "standard input" if source == "-" else source
@@ -62,6 +55,18 @@ def opened(
         raise DataError(f"{name}: the table has no rows{remark}")
     asked = roles_of(document.names, roles), conditions_of(roles)
     return Source(source, document, kinds, limits, marks_of(form.na), *asked)
+
+
+def text_options(source: str, form: Format, kind: Texts) -> dict[str, Any]:
+    """How a text file is read, as `open_document` wants to know it."""
+    is_tsv = suffix_of(source) == ".tsv"
+    return {
+        "delimiter": "\t" if form.delimiter is None and is_tsv else form.delimiter,
+        "encoding": form.encoding,
+        "na_words": (*(() if form.only_na else DEFAULT_NA), *(form.na or ())),
+        "header": not form.no_header,
+        "date_orders": kinds_and_orders(kind)[1] or None,
+    }
 
 
 class Inspected(NamedTuple):

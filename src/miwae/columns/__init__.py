@@ -13,6 +13,7 @@ from miwae.columns._missingness import (
     missing_patterns,
 )
 from miwae.columns._objects import filled_objects, read_objects
+from miwae.columns._overview import Overview
 from miwae.columns._reading import (
     PER_SECOND,
     SECONDS_PER,

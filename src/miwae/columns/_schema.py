@@ -10,6 +10,7 @@ from jaxtyping import Float
 from miwae._words import counted, visible
 from miwae.columns._column import TIMES, Cells, Column, Storage
 from miwae.columns._conditions import checked_condition, holds
+from miwae.columns._order import RowOrder
 from miwae.columns._plausible import EVERYTHING, Range, plausible_range, without_impossible
 from miwae.columns._summary import Summary, summarise
 from miwae.columns._user_settings import (
@@ -179,13 +180,14 @@ def infer_schema(
     roles: Mapping[Any, Any] | None = None,
     not_applicable: Mapping[Any, Any] | None = None,
     summaries: Sequence[Summary] | None = None,
+    orders: Sequence[RowOrder] | None = None,
 ) -> Schema:
     """Decide what each column is, by its storage and its observed cells.
 
     What the user knows better is given by name or position: `column_kinds`, where "ordinal:a<b<c"
     also gives the order of the levels, `bounds`, (lower, upper) with None for no limit, `roles`,
     and `not_applicable`, conditions such as "garage == 0" under which missing cells are not
-    imputed. The `summaries` are of all rows, where `columns` has a sample of them.
+    imputed. The `summaries` and `orders` are of all rows, where `columns` has a sample of them.
     """
     names = [column.name for column in columns]
     kinds = by_position(names, column_kinds, "column_kinds")
@@ -200,7 +202,8 @@ def infer_schema(
     given = by_position(names, not_applicable, "not_applicable").items()
     where = {position: checked_condition(names[position], c, names) for position, c in given}
     known = map(summarise, columns) if summaries is None else summaries
-    both = enumerate(zip(columns, known, strict=True))
+    steps = map(RowOrder.of, columns) if orders is None else orders
+    both = enumerate(zip(columns, known, steps, strict=True))
     user = lambda i: (kinds.get(i), limits.get(i), parts.get(i), where.get(i))  # noqa: E731
     asked = lambda i: _Asked(*user(i))  # noqa: E731
     return Schema(tuple(_column_schema(*own, asked(i)) for i, own in both))
@@ -215,14 +218,16 @@ class _Asked(NamedTuple):
     not_applicable: str | None
 
 
-def _column_schema(column: Column, summary: Summary, user: _Asked) -> ColumnSchema:
+def _column_schema(
+    column: Column, summary: Summary, order: RowOrder, user: _Asked
+) -> ColumnSchema:
     asked, bounds, role, condition = user
     plausible = _plausible(column, asked, bounds)
     usual, wild = without_impossible(column, plausible)
     facts = summarise(usual) if wild else summary
     if role == "ignore":
         kind, reason, bounds = Skipped(), "ignored, as specified by the user", None
-    elif not any(user) and is_row_number(column, summary):
+    elif not any(user) and is_row_number(column, summary, order):
         kind, reason = Skipped(), "row numbers: ignored; give it a kind or a role to have it used"
     elif asked is None:
         if column.storage in ("number", *TIMES):

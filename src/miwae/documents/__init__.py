@@ -10,7 +10,17 @@ All three are pure functions of their arguments: the same patch gives the same b
 called before. Text and Excel files need no pyarrow.
 """
 
+from miwae.documents._dataset import MANY_ROWS, Dataset, is_parquet, open_dataset, write_like
 from miwae.documents._document import DEFAULT_NA, Document, Reading
-from miwae.documents._files import open_document, require_writable, write, write_frame, write_long
+from miwae.documents._files import (
+    is_text,
+    open_document,
+    require_writable,
+    suffix_of,
+    write,
+    write_frame,
+    write_long,
+)
 from miwae.documents._frame import Frame
 from miwae.documents._further import FLAG
+from miwae.documents._large_text import LargeText, open_large_text

@@ -72,7 +72,7 @@ def open_document(
         sheet: of an Excel file, by name or number (from 1); None for the first.
         allow_large: read a file that becomes hundreds of times larger in memory, too.
     """
-    content, suffix = _content(path), _suffix(path)
+    content, suffix = _content(path), suffix_of(path)
     try:
         content = _unpacked(content, allow_large=allow_large)
         if suffix not in _FAMILIES:
@@ -111,7 +111,13 @@ def open_document(
         raise DataError(f"{place}: {error}{hint}") from error
 
 
-def _suffix(path: str) -> str:
+def is_text(path: str) -> bool:
+    """Whether a file is called as text files are, packed or not."""
+    return _FAMILIES.get(suffix_of(path)) == "text"
+
+
+def suffix_of(path: str) -> str:
+    """The suffix that says which format a file has, in lower case and without .gz."""
     name = os.path.basename(path).lower().removesuffix(".gz")
     return os.path.splitext(name)[1]
 
@@ -159,9 +165,9 @@ def require_writable(document: Document | None, path: str, *, long: bool = False
     for library in _LIBRARIES[family]:
         extra(library)
     if document is not None and family != document.family:
-        _frame_bytes([document.head()], family, _suffix(path))
+        _frame_bytes([document.head()], family, suffix_of(path))
         if family == "statistics":  # which have rules for names
-            statistics_bytes(Frame(document.names, ((0,),) * len(document.names)), _suffix(path))
+            statistics_bytes(Frame(document.names, ((0,),) * len(document.names)), suffix_of(path))
     if document is not None and long:
         require_free(document.names, (COPY, ROW))
     if path != "-":
@@ -189,7 +195,7 @@ def write(
         further: other values of these cells, for columns that are called NAME and this word.
     """
     own = reading.document.family
-    family, suffix, new = _family_to_write(own, path), _suffix(path), cells or {}
+    family, suffix, new = _family_to_write(own, path), suffix_of(path), cells or {}
     as_text = family == own == "text"
     added = further_columns(reading, new, further or {}, flag=flag, as_text=as_text)
     if family == "statistics":  # whose names have no points
@@ -208,7 +214,7 @@ def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
     Two columns stand before all others: `.imp`, the number of the copy (0 for the original), and
     `.id`, the number of the row from 1.
     """
-    document, suffix = reading.document, _suffix(path)
+    document, suffix = reading.document, suffix_of(path)
     require_free(document.names, (COPY, ROW))
     family = _family_to_write(document.family, path)
     frames = (reading.frame(cells, as_text=family == "text") for cells in [{}, *copies])
@@ -224,12 +230,12 @@ def write_long(reading: Reading, path: str, copies: Iterable[Patch]) -> None:
 def write_frame(frame: Frame, path: str, *, decimals: int | None = None) -> None:
     """Write a plain frame to a file as `write` does; `decimals` are those of floats in text."""
     family = _family_to_write("text", path)
-    _put(path, _frame_bytes([frame], family, _suffix(path), decimals=decimals))
+    _put(path, _frame_bytes([frame], family, suffix_of(path), decimals=decimals))
 
 
 def _family_to_write(own: Family, path: str) -> Family:
     """By the suffix; a path without one, such as /dev/stdout or -, gets text, or JSON lines."""
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     if suffix in (".sas7bdat", ".por"):
         other = ".xpt" if suffix == ".sas7bdat" else ".sav"
         raise DataError(f"{path}: files of this format are read only; write {other} instead")

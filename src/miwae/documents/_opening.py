@@ -61,7 +61,7 @@ def open_text(
         records=fields,
         orders=_checked_orders(date_orders or {}, names),
     )
-    return replace(document, dialect=_with_decimal_mark(document))
+    return replace(document, dialect=with_decimal_mark(document))
 
 
 def _named(header: Sequence[str]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def _checked_orders(orders: Mapping[str, str], names: Sequence[str]) -> dict[str
     return {name: _ORDERS[order] for name, order in orders.items()}
 
 
-def _with_decimal_mark(document: TextDocument) -> Dialect:
+def with_decimal_mark(document: TextDocument) -> Dialect:
     """The dialect with a decimal comma, if it makes numbers and no column needs the point."""
     if document.dialect.delimiter == ",":
         return document.dialect

@@ -54,6 +54,7 @@ class TextDocument(Document):
     dialect: Dialect
     na_words: frozenset[str]
     comments: bytes  # the lines above the table
+    n_above: int = 0  # lines of the file that are above those
     data: Bytes  # the rest of the file, in UTF-8
     records: tuple[Spans, ...]  # the fields of each column, the header's among them
     orders: Mapping[str, str]  # "dmy" or "mdy" by name, where dates do not show which it is
@@ -61,7 +62,7 @@ class TextDocument(Document):
     def row_numbers(self) -> Int[np.ndarray, " N"]:
         """The line on which each record begins."""
         ends = np.flatnonzero(self.data == ord(self.dialect.line_terminator[-1]))
-        above = len(self.comments.splitlines())
+        above = self.n_above + len(self.comments.splitlines())
         return above + 1 + np.searchsorted(ends, self.fields(0).starts)
 
     def fields(self, position: int) -> Spans:

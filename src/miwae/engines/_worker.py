@@ -2,7 +2,7 @@
 
 import functools
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -13,11 +13,11 @@ import pyarrow as pa
 from miwae import frames
 from miwae._atomic import scratch_directory
 from miwae._threads import require_own_process
-from miwae.columns import check_names
+from miwae.columns import Column, check_names
 from miwae.engines._types import in_type, pc, schema_of
 from miwae.errors import DataError
 from miwae.events import Event
-from miwae.tabular import FittedTable
+from miwae.tabular import EncodedTable, FittedTable, Imputed
 
 # What is completed at once, where parts come one after the other: incomplete rows, of which fewer
 # would leave the lanes of the sampler empty, or bytes, in tables with few holes.
@@ -90,6 +90,11 @@ class Worker:
             DataError: it lacks a column, has an unknown one, or values of another type.
         """
         return self._completed(self._aligned(part))
+
+    def complete_columns(self, columns: Sequence[Column]) -> Imputed:
+        """The missing cells of columns, such as those of a document, and what happened."""
+        with _TURN:
+            return self._imputed(columns)[1]
 
     def stream(self, parts: Iterable[Any]) -> Iterator[CompletedPart]:
         """Parts completed, in order, several or a piece of one at a time.
@@ -164,16 +169,18 @@ class Worker:
         )
 
     def _filled(self, own: pa.Table) -> tuple[pa.Table, tuple[Event, ...], dict[str, Any]]:
-        require_own_process()
-        columns = frames.columns(own, self.fitted.marks)
-        encoded = self.fitted.encoded(columns, zeros_if_empty=self._zeros)
-        imputed = self.fitted.means(encoded)
+        encoded, imputed = self._imputed(frames.columns(own, self.fitted.marks))
         flags = {
             name: pa.array(encoded.gaps[position].missing)
             for name, position in self._flags.items()
         }
-        events = (*encoded.events, *imputed.events)
-        return frames.completed(own, imputed.cells), events, flags
+        return frames.completed(own, imputed.cells), imputed.events, flags
+
+    def _imputed(self, columns: Sequence[Column]) -> tuple[EncodedTable, Imputed]:
+        require_own_process()
+        encoded = self.fitted.encoded(columns, zeros_if_empty=self._zeros)
+        imputed = self.fitted.means(encoded)
+        return encoded, imputed._replace(events=(*encoded.events, *imputed.events))
 
     def _n_incomplete(self, table: pa.Table) -> int:
         """Rows in which something is missing, but for values that mean it."""

@@ -15,7 +15,7 @@ from miwae._deadlines import Deadline
 from miwae._progress import Progressor
 from miwae._threads import require_own_process
 from miwae._words import counted
-from miwae.columns import Cells, Column, Schema
+from miwae.columns import Cells, Column, Schema, value_text
 from miwae.errors import DataError
 from miwae.events import Event
 from miwae.inference import RowReport
@@ -43,6 +43,12 @@ class LevelProbabilities(NamedTuple):
     rows: Int[np.ndarray, " H"]  # of the missing cells
     levels: tuple[Any, ...]
     values: Float[np.ndarray, "H V"]  # one row for each cell; they sum to 1
+
+    def by_level(self, n_rows: int) -> dict[str, Float[np.ndarray, " N"]]:
+        """Those of each level in all rows of the table, NaN where the cell is observed."""
+        p = np.full((n_rows, len(self.levels)), np.nan)
+        p[self.rows] = self.values
+        return {value_text(level): p[:, v] for v, level in enumerate(self.levels)}
 
 
 class Imputed(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from miwae.columns._column import Column, Numbers
+from miwae.columns._order import RowOrder
 from miwae.columns._summary import MOST_DISTINCT, Summary
 from miwae.columns._values import MOST_WHOLE
 from miwae.columns.kinds._base import AbstractKind, Encoding, Limits, Recognised, level_array
@@ -39,17 +40,16 @@ def all_equal(n_observed: int) -> str:
     return f"all {n_observed} observed cells are equal"
 
 
-def is_row_number(column: Column, summary: Summary) -> bool:
+def is_row_number(column: Column, summary: Summary, order: RowOrder) -> bool:
     """Whether a column counts the rows: from 0 or 1 in steps of 1, or as an index of a file."""
-    n_rows = len(column.missing)
-    if column.storage != "number" or column.n_missing or summary.n_observed != n_rows:
+    n_rows = order.n_rows
+    if column.storage != "number" or order.n_missing or summary.n_observed != n_rows:
         return False
     if n_rows < FEWEST_ROW_NUMBERS or not summary.is_whole:
         return False
     if _UNNAMED.fullmatch(column.name):  # of a table whose rows were chosen or shuffled, too
-        return len(np.unique(column.values)) == n_rows
-    steps = np.diff(column.values)
-    return column.values[0] in (0.0, 1.0) and bool(np.all(steps == 1))
+        return len(np.unique(column.values)) == len(column.values)
+    return order.first in (0.0, 1.0) and order.least_step == order.largest_step == 1
 
 
 def _are_sentences(levels: Sequence[Any]) -> bool:
