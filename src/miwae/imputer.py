@@ -212,8 +212,7 @@ class MIWAEImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         disagree as much as models of other samples of rows would.
         """
         require_at_least(1, n_imputations=n_imputations)
-        now, frame, table, drawn = self._computed(X, FittedTable.draws, n_imputations)
-        copies, events = drawn
+        now, frame, table, (copies, events) = self._computed(X, FittedTable.draws, n_imputations)
         now._remember(events)
         kept = now._outline.kept
         place = {position: i for i, position in enumerate(kept)}
