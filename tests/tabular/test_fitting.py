@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from miwae.model import MixedColumns
 from miwae.tabular import _fitting
 from miwae.tabular._fitting import update_model
 from tabular.small_tables import MODEL, OBSERVED, TRAINING, X, fitted
@@ -81,7 +82,7 @@ def test_what_compilation_takes_is_part_of_the_time_allowed(monkeypatch, slower,
     assert not _fitting._too_late(model, len(X), TRAINING, slower)
 
 
-def test_a_second_fit_of_the_same_shape_compiles_nothing():
+def test_a_second_fit_of_a_similar_shape_compiles_nothing():
     settings = _fitting.TableSettings(max_steps=2, n_models=1)
     table = MODEL.padded(X, OBSERVED)
     training = dataclasses.replace(TRAINING, max_steps=2)
@@ -89,6 +90,9 @@ def test_a_second_fit_of_the_same_shape_compiles_nothing():
     fit = (MODEL.observation, *table, settings, training, None, progress)
     (model,) = _fitting.fit_ensemble(*fit)
     assert _fitting.compilation_time(model.autoencoder, len(X), training) == 0
+    wider = MixedColumns.of([None] * 8, [], 0)
+    other = _fitting._empty_autoencoder(wider, settings)
+    assert _fitting.compilation_time(other, len(X) + 3, training) == 0
     larger = dataclasses.replace(training, batch_size=7)
     assert _fitting.compilation_time(model.autoencoder, len(X), larger) > 0
 
