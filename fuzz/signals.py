@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import equinox as eqx
@@ -113,13 +114,20 @@ def plan(seed: int) -> tuple[str, signal.Signals, Rng]:
 
 
 def case(seed: int) -> str:
-    """Kill a command, and look at what it leaves."""
+    """Kill a command at a random moment."""
     what, number, rng = plan(seed)
+    return killed(what, number, lambda process, folder: _wait(process, what, folder, rng))
+
+
+def killed(
+    what: str, number: signal.Signals, wait: Callable[[subprocess.Popen[bytes], Path], bool]
+) -> str:
+    """Kill a command after a wait, which says whether it had ended, and look at what it leaves."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "in.csv").write_bytes(_table())
         process = _start(_commands(folder)[what])
-        has_ended = _wait(process, what, folder, rng)
+        has_ended = wait(process, folder)
         word = "ended before" if has_ended else f"{what} by {number.name}"
         if not has_ended:
             process.send_signal(number)
@@ -147,6 +155,15 @@ def _wait(process: subprocess.Popen[bytes], what: str, folder: Path, rng: Rng) -
             time.sleep(later)
             return False
         if not for_writing and time.monotonic() > until:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def until_it_has_written(process: subprocess.Popen[bytes], folder: Path) -> bool:
+    """Until the first file is in its place; True if the command has ended."""
+    while process.poll() is None:
+        if list(folder.glob("out*")):
             return False
         time.sleep(0.002)
     return True
@@ -184,13 +201,13 @@ def _require_clean(folder: Path, what: str, number: signal.Signals) -> None:
     if _temporary(folder):
         raise Failure(f"{what}: the next run does not remove what {number.name} has left")
     for path in folder.glob("out*"):
-        _require_whole(path, _reference(what)[1])
+        _require_whole(path, what)
 
 
-def _require_whole(path: Path, reference: bytes) -> None:
-    if path.suffix == ".csv" and path.read_bytes() != reference:
+def _require_whole(path: Path, what: str) -> None:
+    if path.suffix == ".csv" and path.read_bytes() != _reference(what)[1]:
         raise Failure("the completed table is another one")
-    if path.suffix == ".html" and path.read_bytes()[-10:] != reference[-10:]:
+    if path.suffix == ".html" and path.read_bytes()[-10:] != _reference(what)[1][-10:]:
         raise Failure("the page is not whole")
     if path.suffix == ".parquet":
         pyarrow.parquet.read_table(path).validate(full=True)

@@ -169,11 +169,11 @@ def make_room_for_programs() -> None:
         jax.clear_caches()
         _ready.clear()
         gc.collect()  # programs are parts of cycles
-        _return_memory()
+        return_memory()
         _kept = _n_mappings()
 
 
-def _return_memory() -> None:
+def return_memory() -> None:
     """Give memory that is free back to the system.
 
     The compiler frees its memory in pieces between others that stay, and glibc keeps these: half

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import campaign, files, frames, models, numbers, soak
+from fuzz import campaign, files, frames, models, numbers, signals, soak
 
 CASES = {
     "models": (models.case, 60),
@@ -37,6 +37,14 @@ def test_the_first_cases_of_a_campaign_do_not_fail(name):
         outcomes = [campaign.outcome_of(case, 10**6 + seed) for seed in range(n_cases)]
     assert [failure for _, failure in outcomes if failure is not None] == []
     assert len({word for word, _ in outcomes}) > 1 or n_cases < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", signals.CODES)
+def test_a_run_that_is_killed_leaves_nothing_behind_and_goes_on_to_the_same_end(number):
+    # It fails by itself. On a busy machine the run may have ended before.
+    word = signals.killed("checkpointed fit", number, signals.until_it_has_written)
+    assert word in ("ended before", f"checkpointed fit by {number.name}")
 
 
 def test_what_grows_after_the_warm_up_is_named():
