@@ -129,7 +129,9 @@ def test_an_event_about_categories_gives_the_reason():
 def test_errors_are_shown_in_units_that_people_use(kind, errors, shown):
     own = ColumnQuality("when", kind, 50, "no better than the mean", *errors)
     assert Quality((own,)).rows()[1][2:4] == shown
-    assert f"error {shown[0]}, of the mean {shown[1]}" in own.event().text
+    event = own.event()
+    assert event is not None
+    assert f"error {shown[0]}, of the mean {shown[1]}" in event.text
 
 
 @pytest.mark.parametrize("as_numbers", [True, False])
