@@ -96,10 +96,12 @@ OBSERVATIONS: dict[str, Callable[[], AbstractObservation]] = {
     "heterogeneous": lambda: Heterogeneous(
         (Part(Normal(2), (3, 0)), Part(Ordinal((3,)), (2,)), Part(Count(1), (1,)))
     ),
-    # Four columns fill each of its three parts without any that pad.
-    "columns_of_numbers": lambda: MixedColumns.of([None, STRETCHES[0], None, STRETCHES[1]], [], 0),
-    "columns_of_levels": lambda: MixedColumns.of([], CODED, 0),
-    "columns_of_counts": lambda: MixedColumns.of([], [], N_FEATURES),
+    # Of the size `int`: without any that pad.
+    "columns_of_numbers": lambda: MixedColumns.of(
+        [None, STRETCHES[0], None, STRETCHES[1]], [], 0, size=int
+    ),
+    "columns_of_levels": lambda: MixedColumns.of([], CODED, 0, size=int),
+    "columns_of_counts": lambda: MixedColumns.of([], [], N_FEATURES, size=int),
 }
 
 # Exceptions to "log_prob is a sum over cells".

@@ -131,7 +131,7 @@ def test_an_imputer_hears_it(lost, method, monkeypatch):
         gc.collect()
         return on_device(device)
 
-    monkeypatch.setattr("miwae.imputer.on_device", interrupted)
+    monkeypatch.setattr("miwae._parameters.on_device", interrupted)
     with pytest.raises(KeyboardInterrupt):
         getattr(imputer, method)(frame)
     assert imputer._fitted is before

@@ -14,7 +14,7 @@ from tabular.small_tables import MODEL, SMALL, fitted
 from tabular.small_tables import OBSERVED as SEEN
 from tabular.small_tables import X as ROWS
 
-X, OBSERVED = MODEL.padded(ROWS, SEEN)  # a fourth column, of which nothing is observed
+X, OBSERVED = MODEL.padded(ROWS, SEEN)  # columns that pad, of which nothing is observed
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def models():
 def asked(models, **options):
     return Ensemble(
         [model.autoencoder for model in models],
-        scale=np.ones(4, dtype=np.float32),
+        scale=np.ones(X.shape[1], dtype=np.float32),
         n_samples=SMALL.n_imputation_samples,
         keys=[jax.random.key(3 + i) for i in range(len(models))],
         **options,
@@ -53,7 +53,7 @@ def test_chunks_change_not_a_bit(models, monkeypatch):
 def test_duplicates_far_apart_get_their_own_draws(models, monkeypatch):
     monkeypatch.setattr(_ensemble, "CHUNK_CELLS", 1)
     x, observed = np.concatenate([X, X[:1]]), np.concatenate([OBSERVED, OBSERVED[:1]])
-    observed[[0, -1]] = [True, False, False, False]
+    observed[[0, -1]] = np.arange(x.shape[1]) == 0
     copies, _ = asked(models[:1]).draws(x, observed, 3)
     assert not np.array_equal(copies[:, 0, 1:], copies[:, -1, 1:])
 

@@ -5,7 +5,7 @@ for one table serves the next one too.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -78,10 +78,15 @@ class MixedColumns(AbstractObservation):
 
     @classmethod
     def of(
-        cls, stretches: Sequence[Stretch | None], coded: Sequence[Coded], n_counts: int
+        cls,
+        stretches: Sequence[Stretch | None],
+        coded: Sequence[Coded],
+        n_counts: int,
+        *,
+        size: Callable[[int], int] = padded_size,
     ) -> "MixedColumns":
-        """Of a stretch or None for each number, of coded columns and counts, padded."""
-        n_numbers = padded_size(len(stretches))
+        """Of a stretch or None for each number, coded columns and counts; padded to a `size`."""
+        n_numbers = size(len(stretches))
         plain = Stretch(1.0, -1.0, 1.0, 0.0, -1.0, 1.0)
         table = np.repeat(np.array(plain, dtype=np.float32)[:, None], n_numbers, axis=1)
         is_stretched = np.zeros(n_numbers, dtype=bool)
@@ -91,7 +96,7 @@ class MixedColumns(AbstractObservation):
         floor = jnp.asarray(np.full(n_numbers, 0.1, dtype=np.float32))
         arrays = (floor, jnp.asarray(table), jnp.asarray(is_stretched))
         # Equinox lets properties stand for abstract fields; a type checker misses them here.
-        return cls(*arrays, Levels.of(coded), padded_size(n_counts))  # pyright: ignore
+        return cls(*arrays, Levels.of(coded, size), size(n_counts))  # pyright: ignore
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

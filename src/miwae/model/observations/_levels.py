@@ -1,7 +1,7 @@
 """The levels of coded columns, and Gaussian pseudo-observations of cells that are not Gaussian."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from miwae._arrays import padded_size
 from miwae._numerics import features_first, features_last
 from miwae._shapes import Floats, Inputs, InputsSeen
 
@@ -47,10 +46,10 @@ class Levels(eqx.Module):
     slip: Float[Array, " J"]  # probability that a level comes from the shares, not from the logits
 
     @classmethod
-    def of(cls, columns: Sequence[Coded]) -> "Levels":
-        """With room for more columns and levels, up to the padded sizes."""
-        n_columns = padded_size(len(columns))
-        n_levels = padded_size(sum(len(own.values) for own in columns))
+    def of(cls, columns: Sequence[Coded], size: Callable[[int], int]) -> "Levels":
+        """With room for more columns and levels, up to a `size` of each."""
+        n_columns = size(len(columns))
+        n_levels = size(sum(len(own.values) for own in columns))
         table = np.zeros((5, n_levels), dtype=np.float32)
         sort, last = np.zeros((2, n_columns), dtype=np.int32)
         start = 0
