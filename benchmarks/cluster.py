@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 RESULTS = Path(__file__).parent / "results" / "cluster.json"
-N_PARTS, PART_ROWS, N_COLUMNS, ROUNDS = 8, 1_000, 20, 2
+N_PARTS, PART_ROWS, N_COLUMNS, ROUNDS = 8, 12_500, 20, 2
 
 
 def rows(n_rows, seed):
@@ -34,7 +34,7 @@ def rows(n_rows, seed):
         size=(n_rows, N_COLUMNS)
     )
     return pa.table(
-        {f"x{j:02}": pa.array(x[:, j], mask=rng.random(n_rows) < 0.3) for j in range(20)}
+        {f"x{j:02}": pa.array(x[:, j], mask=rng.random(n_rows) < 0.3) for j in range(N_COLUMNS)}
     )
 
 

@@ -31,7 +31,7 @@ MUCH = 1.5 * 2**30
 def _memory():
     """Forget the programs of earlier files when there are many: a worker stays below 2.5 GiB."""
     if psutil.Process().memory_info().rss > MUCH:
-        from miwae._compilation import return_memory
+        from miwae._memory import return_memory
 
         eqx.clear_caches()
         jax.clear_caches()

@@ -21,6 +21,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_interrupts",
             "_program_files",
             "_threads",
+            "_memory",
             "_words",
         }
     ),

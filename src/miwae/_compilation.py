@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import ctypes
 import functools
 import gc
 import hashlib
@@ -20,6 +19,7 @@ import jax
 from jax.core import Tracer
 
 from miwae._atomic import write_atomically
+from miwae._memory import return_memory
 from miwae._program_files import keep_whole_programs, private_directory, seal_programs
 from miwae.errors import MiwaeError
 
@@ -38,9 +38,12 @@ _kept, _looked = 0, -math.inf  # mappings when programs were last dropped; time 
 # short runs only (benchmarks/cores.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
-# YNNPACK adds sums in another order where there are more cores; XLA itself does not, so that a fit
-# has the same bits on any number of cores (tests/test_machine.py).
-SUMS = ("xla_cpu_experimental_ynn_fusion_type", "")
+# YNNPACK is asked for products and element-wise operations only. Its sums are in another order
+# where there are more cores: without them a fit has the same bits (tests/test_machine.py).
+OWN_SUMS = (
+    "xla_cpu_experimental_ynn_fusion_type",
+    "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_ELTWISE",
+)
 
 # Seconds that compilation takes, by sort of program: a guess, and what it took the last time. The
 # command line keeps the latter in a file, with those of single programs that are on disk.
@@ -121,7 +124,7 @@ def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
     """
     if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
         return _program(function.__wrapped__)  # pyright: ignore
-    sums = [SUMS] if _exists(SUMS) else []
+    sums = [OWN_SUMS] if _exists(OWN_SUMS) else []
     options = ((LEVEL, 1), *sums, *([(EMITTERS, False)] if hasty else []))
     return _program(function.__wrapped__, options)  # pyright: ignore
 
@@ -171,16 +174,6 @@ def make_room_for_programs() -> None:
         gc.collect()  # programs are parts of cycles
         return_memory()
         _kept = _n_mappings()
-
-
-def return_memory() -> None:
-    """Give memory that is free back to the system.
-
-    The compiler frees its memory in pieces between others that stay, and glibc keeps these: half
-    of what a process held after a dozen shapes. Other systems do as they do.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _n_mappings() -> int:

@@ -1,8 +1,6 @@
 """Tasks on a second core. At the sizes of tables, XLA alone uses only one."""
 
 import contextlib
-import ctypes
-import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +11,13 @@ import jax
 from jax._src import xla_bridge  # no public name says whether JAX has started
 from threadpoolctl import ThreadpoolController
 
+from miwae._memory import use_few_arenas
 from miwae.errors import MiwaeError, SettingsError
 
 # Tasks at a time. A constant, so that the memory needed does not depend on the machine.
 WORKERS = 2
 
 T = TypeVar("T")
-
-# Of glibc's mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD (bytes) and M_ARENA_MAX.
-_MALLOC = {-3: 2**20, -1: 2**22, -8: WORKERS}
 
 
 # Whether this process was forked from one in which JAX ran.
@@ -45,27 +41,13 @@ def require_own_process() -> None:
     Raises:
         MiwaeError: says how else to start processes.
     """
-    _return_memory()
+    use_few_arenas()
     if _forked:
         raise MiwaeError(
             "this process was forked from one in which JAX had started, and would wait for ever: "
             "start processes by multiprocessing.get_context('spawn') or joblib's 'loky', or use "
             "threads"
         )
-
-
-@functools.cache
-def _return_memory() -> None:
-    """Have large arrays returned to the system as soon as they are not needed.
-
-    glibc keeps what threads have freed, in pieces that the next arrays do not fit into: a process
-    that imputes again and again grows. It takes large arrays from the system one by one, if the
-    limit for that does not grow with them. Other systems do as they do.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        libc = ctypes.CDLL("libc.so.6")
-        for option, value in _MALLOC.items():
-            libc.mallopt(option, value)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Fitted models together, asked for imputations."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, final
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from miwae._deadlines import share
+from miwae._memory import return_memory
 from miwae._row_keys import row_keys
 from miwae._threads import WORKERS, side_by_side
 from miwae.inference import (
@@ -39,6 +40,9 @@ LEAST_EFFECTIVE = 10.0
 # be faster.
 CHUNK_CELLS = 2**24
 CHUNK_ROWS = 2**13
+
+# Up to so many leave no memory behind that would be worth a few milliseconds.
+FEW_ROWS = 256
 
 
 def _means_settings(n_samples: int, n_members: int = 1) -> SamplingSettings:
@@ -190,9 +194,12 @@ class Ensemble:
         return lambda now, _: callback((before + now) // turns, n_rows)
 
 
-def _chunks(n_rows: int, width: int) -> list[slice]:
+def _chunks(n_rows: int, width: int) -> Iterator[slice]:
     size = _chunk_size(width)
-    return [slice(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
+    for first in range(0, n_rows, size):
+        yield slice(first, min(first + size, n_rows))
+        if n_rows > FEW_ROWS:
+            return_memory()
 
 
 def _combined(reports: Sequence[RowReport]) -> RowReport:
