@@ -74,12 +74,12 @@ def test_the_environment_decides_on_the_effort_where_it_says_something(monkeypat
     program_of(_softmax_of)
     program_of(_softmax_of, hasty=True)
     level, emitters = compilation.LEVEL, compilation.EMITTERS
-    usual = {level: 1, **dict([compilation.SUMS])}
+    usual = {level: 1, **dict([compilation.OWN_SUMS])}
     assert asked == [{}, usual, {**usual, emitters: False}]
 
 
 def test_options_that_this_version_does_not_have_are_left_out(monkeypatch):
-    monkeypatch.setattr(compilation, "SUMS", ("xla_cpu_no_such_option", ""))
+    monkeypatch.setattr(compilation, "OWN_SUMS", ("xla_cpu_no_such_option", ""))
     monkeypatch.setenv("XLA_FLAGS", "")
     np.testing.assert_allclose(program_of(_softmax_of)(jnp.zeros(4)), 0.25)
 
