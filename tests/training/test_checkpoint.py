@@ -44,6 +44,13 @@ def test_what_is_saved_is_loaded_bit_for_bit(path):
     assert np.array_equal(draw(tree["key"]), draw(TREE["key"]))
 
 
+def test_the_same_content_gives_the_same_bytes(path, tmp_path):
+    """By which a cluster knows the model of parts that are completed already."""
+    for _ in range(20):
+        save_tree(tmp_path / "again", TREE, {"kind": "test", "note": "ä"})
+        assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
 @pytest.mark.parametrize("length", [0, 4, 9, 100, -1])
 def test_a_truncated_file_is_refused(path, length):
     data = path.read_bytes()

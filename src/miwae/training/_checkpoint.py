@@ -60,7 +60,9 @@ def signed(data: bytes) -> bytes:
     """A safetensors file with the digest of all that it holds among its metadata."""
     length = int.from_bytes(data[:8], "little")
     table, body = json.loads(data[8 : 8 + length]), data[8 + length :]
-    table["__metadata__"]["digest"] = _digest(table, [body])
+    digest = _digest(table, [body])
+    # The library writes them in another order each time.
+    table["__metadata__"] = dict(sorted({**table["__metadata__"], "digest": digest}.items()))
     head = json.dumps(table).encode()
     head += b" " * (-len(head) % 8)  # arrays begin at multiples of eight bytes
     return len(head).to_bytes(8, "little") + head + body
