@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from cli.runs import assert_fails, correlated_table, miwae, succeeded, written
 
@@ -33,6 +34,19 @@ def test_benchmark_says_plainly_when_another_method_is_as_good():
     (verdict,) = [line for line in run.stdout.decode().splitlines() if "on this table" in line]
     assert verdict.startswith("squared error: on this table iterative is ")
     assert "than miwae (" in verdict or "as miwae (" in verdict
+
+
+@pytest.mark.parametrize("options", [("--only", "b"), ("--predictor", "a", "--predictor", "c")])
+def test_benchmark_hides_cells_only_of_columns_that_are_to_be_imputed(options):
+    """`c` follows from the others: there would be accuracies if its cells were hidden."""
+    arguments = ("--methods", "mean,iterative", "--masks", 1, *options, "--json")
+    run = succeeded(miwae("benchmark", "-", *arguments, stdin=correlated_table()))
+    (data,) = json.loads(run.stdout)
+    assert data["columns"] == ["a", "b", "c"]
+    for record in data["records"]:
+        assert "accuracy" not in record
+    regression, mean = data["methods"]
+    assert regression["mse"] < 0.5 < mean["mse"]
 
 
 def test_benchmark_prints_the_most_accurate_method_first():
@@ -73,6 +87,7 @@ def test_benchmark_refuses_what_it_does_not_know():
         (("--mechanism", "magic"), ("--mechanism magic", "mnar-self")),
         (("--plot", "x.doc"), ("--plot x.doc", ".png")),
         (("--rate", "1.5"), ("--rate", "1.5")),
+        (("--only", "z"), ("--only 'z'", "no such column")),
     ):
         run = miwae("benchmark", "-", *arguments, stdin=correlated_table())
         assert_fails(run, 2, *words)

@@ -2,6 +2,7 @@
 
 import json
 
+import openpyxl
 import pytest
 
 from cli.runs import INSPECTED, inspected, miwae, run_alone, succeeded, written
@@ -93,3 +94,22 @@ def test_names_that_the_terminal_cannot_show_are_no_error(options):
     run = run_alone("inspect", "-", *options, stdin=table, PYTHONIOENCODING="ascii")
     assert (run.code, run.stderr) == (0, "")
     assert b"2 rows" in run.stdout or json.loads(run.stdout)["columns"][0]["name"] == "größe"
+
+
+def test_all_sheets_are_listed_and_a_note_before_the_table_is_pointed_out(tmp_path):
+    book = openpyxl.Workbook()
+    note = book.worksheets[0]
+    note.title = "Note"
+    for row in (["about"], ["written in May"]):
+        note.append(row)
+    data = book.create_sheet("Data")
+    for row in (["a", "b"], *([number, 2 * number] for number in range(5))):
+        data.append(row)
+    book.save(tmp_path / "book.xlsx")
+    run = succeeded(miwae("inspect", tmp_path / "book.xlsx"))
+    lines = run.stdout.decode().splitlines()
+    assert lines[1] == "sheet 'Note'; the other is 'Data'"
+    assert lines[2].endswith("--sheet Data")
+    run = succeeded(miwae("inspect", tmp_path / "book.xlsx", "--sheet", "Data", "--json"))
+    data = json.loads(run.stdout)
+    assert (data["sheets"], data["rows"]) == (["Note", "Data"], 5)

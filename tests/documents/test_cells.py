@@ -409,6 +409,11 @@ KNOWN = [None, *(Known("number", format_of(text)) for text in ("0.50", "0,5"))]
 # Words that are in the bytes of a cell, but not its text.
 @example(["1", '"NA"'], ".", ".", {'"NA"'}, set(), None, "utf-8")
 @example(["1", "\u00c3\u00a9"], ".", ".", {"\u00e9"}, set(), None, "latin-1")
+# Rounding errors behind the fifteenth digit, and zeros there, are no digits of a format.
+@example(["0.10000000000000001", "12.5"], ".", ".", set(), set(), None, "utf-8")
+@example(
+    ["-26.695430000000002", "8.0000000000000000", "0.0"], ".", ".", set(), set(), None, "utf-8"
+)
 def test_numbers_parsed_at_once_are_those_of_each_text(
     cells, written, mark, words, marks, known, encoding
 ):

@@ -29,6 +29,10 @@ from miwae.errors import DataError
         (["1", ""], 1e20, "100000000000000000000"),
         (["NA", ""], 1 / 3, "0.333333"),
         (["a", ""], 1 / 3, "0.333333"),
+        # The rounding errors of 8.39459 and -26.69543, as some programs write them.
+        (["8.3945900000000009", "-26.695430000000002", "1.5", ""], 1 / 3, "0.33333"),
+        (["0.14285714285714285", ""], 1 / 3, "0.333333333333333"),
+        (["1.50000000000000000", ""], 0.25, "0.25000000000000000"),
     ],
 )
 def test_numbers_are_filled_with_the_decimals_of_the_column(cells, value, text):

@@ -31,6 +31,14 @@ def test_the_rate_is_the_wanted_one_and_missing_cells_are_never_chosen(mechanism
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_only_the_columns_that_are_to_lose_cells_do(mechanism):
+    x, losing = table(), np.arange(8) % 4 == 1
+    hidden = ampute(x, 0.4, mechanism, rng=np.random.default_rng(0), losing=losing)
+    assert hidden.any(axis=0).tolist() == losing.tolist()
+    assert abs(hidden[:, losing].mean() - 0.4) < 4 * 0.5 / np.sqrt(2 * len(x))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_generator_decides(mechanism):
     x = table(200)
     first, again, other = (hide(x, 0.4, mechanism, seed) for seed in (3, 3, 4))

@@ -8,9 +8,9 @@ from miwae.evaluation._tables import as_matrix, standings, summarise
 from miwae.frames import columns
 
 
-def matrix_of(frame):
+def matrix_of(frame, **asked):
     table = columns(frame)
-    return as_matrix(infer_schema(table), table)
+    return as_matrix(infer_schema(table, **asked), table)
 
 
 def test_numbers_stay_and_categories_become_codes():
@@ -31,6 +31,13 @@ def test_numbers_stay_and_categories_become_codes():
 def test_one_column_is_nothing_to_compare():
     with pytest.raises(DataError, match="needs at least two columns"):
         matrix_of(pd.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": [1, 1, 1, 1]}))
+
+
+def test_predictors_are_no_columns_to_be_imputed():
+    frame = pd.DataFrame({"a": [1.5, 2.0, None, 4.0], "b": [1.5, 2.5, 3.5, 0.0]})
+    assert matrix_of(frame, roles={"a": "predictor"}).imputed.tolist() == [False, True]
+    with pytest.raises(DataError, match="more than a predictor"):
+        matrix_of(frame, roles={"a": "predictor", "b": "predictor"})
 
 
 def test_the_most_accurate_comes_first_and_failures_last():

@@ -51,6 +51,13 @@ def benchmark(
     ] = None,
     kind: options.Kinds = None,
     ignore: options.Ignored = None,
+    predictor: Annotated[
+        options.Texts,
+        Option(metavar="COLUMN", help="Use a column, but hide nothing of it; repeatable."),
+    ] = None,
+    only: Annotated[
+        options.Texts, Option(metavar="COLUMN", help="Hide cells of this column only; repeatable.")
+    ] = None,
     form: Format = DEFAULT,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
@@ -69,9 +76,9 @@ def benchmark(
         comparisons.require_plots(plot)
     compared = []
     for source in sources:
-        known = inspected(opened(source, form, kind, roles=Roles(ignore=ignore)))
+        known = inspected(opened(source, form, kind, roles=Roles(ignore, predictor, only)))
         matrix = as_matrix(known.schema, known.reading.columns)
-        hidden = (mechanism, rate, seed, "observed")
+        hidden = (mechanism, rate, seed, "observed", matrix.imputed)
         experiment = Experiment(source, matrix.x, matrix.categorical, *hidden)
         records = []
         for record in attempts(experiment, chosen, range(masks)):

@@ -157,8 +157,10 @@ def print_inspection(console: Console, file: Inspected) -> None:
     )
     document = file.reading.document
     if len(document.sheets) > 1:
-        others = ", ".join(sheet for sheet in document.sheets if sheet != document.sheet)
-        console.print(f"sheet {document.sheet!r}; the others are {others}", soft_wrap=True)
+        others = [repr(sheet) for sheet in document.sheets if sheet != document.sheet]
+        rest = "the other is" if len(others) == 1 else "the others are"
+        text = f"sheet {document.sheet!r}; {rest} {', '.join(others)}"
+        console.print(text, soft_wrap=True)
     if document.remark:
         console.print(document.remark, soft_wrap=True)
     if count := document.n_comments:

@@ -12,7 +12,15 @@ from jaxtyping import Float
 from miwae.columns import Column, is_missing
 from miwae.documents._dialect import QUOTE
 from miwae.documents._dress import UNDRESSED, Dress, common_dress
-from miwae.documents._formats import NO_FORMAT, BooleanFormat, CellFormat, NumberFormat, example_of
+from miwae.documents._formats import (
+    NO_FORMAT,
+    BooleanFormat,
+    CellFormat,
+    NumberFormat,
+    decimals_of,
+    example_of,
+    most_decimals,
+)
 from miwae.documents._records import Bytes, Spans, fixed_width, span_bytes
 from miwae.documents._times import TimeFormat, parsed_times
 
@@ -154,13 +162,13 @@ def plain_numbers(
     except ValueError:
         return None
     values[np.isin(values, list(missing.numbers))] = np.nan
-    shown = cells[~np.isnan(values[observed])]
-    if not len(shown):
+    kept = ~np.isnan(values[observed])
+    if not kept.any():
         return None
-    points, exponent = np.strings.find(shown, b"."), b"e" in shown.tobytes().lower()
-    decimals = np.where(points < 0, 0, np.strings.str_len(shown) - points - 1)
-    form = NumberFormat(int(decimals.max()), exponent, mark)
-    whole = not exponent and bool(np.all(points < 0))
+    shown, exponent = cells[kept], b"e" in cells[kept].tobytes().lower()
+    decimals = 0 if exponent else most_decimals(shown, values[observed][kept])
+    form = NumberFormat(decimals, exponent, mark)
+    whole = not exponent and bool(np.all(np.strings.find(shown, b".") < 0))
     stored = {"storage": "number", "whole": whole, "dtype": "text", "typed": False}
     stored |= {"missing": np.isnan(values), "example": example_of(form)}
     column = Column(name=name, values=values, **stored)
@@ -247,7 +255,8 @@ def _numbers(
     if not shown:  # six digits suit large and small numbers
         form = replace(NO_FORMAT, mark=mark)
         return _Typed({"storage": "number", "whole": False}, values, form)
-    decimals = max(len(text.partition(".")[2]) for text in shown)
-    form = NumberFormat(decimals, any("e" in text.lower() for text in shown), mark, dress)
+    exponent = any("e" in text.lower() for text in shown)
+    decimals = 0 if exponent else max(map(decimals_of, shown))
+    form = NumberFormat(decimals, exponent, mark, dress)
     whole = all(text.lstrip("+-").isdecimal() for text in shown)
     return _Typed({"storage": "number", "whole": whole}, values, form)

@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
 from miwae.columns import Cells
 from miwae.documents._dress import UNDRESSED, Dress
@@ -14,6 +15,10 @@ from miwae.errors import DataError
 
 # Digits of numbers in columns that write exponents, or that have no numbers to imitate.
 DIGITS = 6
+
+# Decimal digits that float64 keeps. Later ones are rounding errors of the program that wrote the
+# file, which had 26.69543 and wrote 26.695430000000002.
+SURE_DIGITS = 15
 
 # Whole numbers below are written in full; float64 does not have all of those above.
 MOST_WHOLE = 2.0**53
@@ -64,6 +69,35 @@ class NumberFormat:
         """One in the last digit that is written."""
         first = math.floor(math.log10(abs(number))) if self.exponent and number else 0
         return 10.0 ** (first + 1 - DIGITS if self.exponent else -self.decimals)
+
+
+def decimals_of(text: str) -> int:
+    """How many digits after its point a number without exponent shows, but no rounding errors."""
+    decimals = len(text.partition(".")[2])
+    if len(text) <= SURE_DIGITS or not decimals:
+        return decimals
+    rounded = Context(prec=SURE_DIGITS).create_decimal(text)
+    if rounded.compare(Decimal(text)) == 0:
+        return decimals
+    return max(0, -int(rounded.normalize().as_tuple().exponent))
+
+
+def most_decimals(cells: np.ndarray, values: Float[np.ndarray, " C"]) -> int:
+    """The most of `decimals_of`, for many cells (of bytes) at once, and the numbers they are."""
+    lengths, points = np.strings.str_len(cells), np.strings.find(cells, b".")
+    decimals = np.where(points < 0, 0, lengths - points - 1)
+    long = (lengths > SURE_DIGITS) & (points >= 0)
+    most = int(decimals[~long].max(initial=0))
+    cells, decimals = cells[long], decimals[long]
+    with np.errstate(divide="ignore"):
+        sure = SURE_DIGITS - 1 - np.floor(np.log10(np.abs(values[long])))
+    # Zeros at the end are shown in all cells of a column, and no rounding errors.
+    at_most = np.where(np.strings.endswith(cells, b"0"), decimals, np.minimum(decimals, sure))
+    for place in np.argsort(-at_most):
+        if at_most[place] <= most:
+            break
+        most = max(most, decimals_of(bytes(cells[place]).decode()))
+    return most
 
 
 @dataclass(frozen=True)

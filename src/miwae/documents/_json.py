@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Int
 
 from miwae.columns import check_names, filled_objects, read_objects
 from miwae.documents._document import Document, Family, Patch, Reading, is_sparse
+from miwae.documents._formats import decimals_of
 from miwae.documents._frame import NO_COLUMNS, Frame, objects_of, texts_of
 from miwae.errors import DataError
 
@@ -104,7 +106,7 @@ class JsonReading(Reading):
         values = self.document.cells(name)
         if position not in cells:
             return values
-        shown = [len(repr(v).partition(".")[2]) for v in values if isinstance(v, float)]
+        shown = [decimals_of(f"{Decimal(repr(v)):f}") for v in values if isinstance(v, float)]
         values = filled_objects(values, cells[position], name)
         for row in cells[position].rows.tolist():
             value: Any = values[row]

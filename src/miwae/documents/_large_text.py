@@ -66,12 +66,12 @@ class Known(NamedTuple):
 def _united(one: CellFormat, other: CellFormat) -> CellFormat:
     """The format of a column with cells of both, as one pass through all of them would find it."""
     if isinstance(one, NumberFormat) and isinstance(other, NumberFormat):
-        both = replace(
-            one,
-            decimals=max(one.decimals, other.decimals),
-            exponent=one.exponent or other.exponent,
-        )
-        same = replace(other, decimals=both.decimals, exponent=both.exponent)
+        exponent = one.exponent or other.exponent
+        shown = {
+            "decimals": 0 if exponent else max(one.decimals, other.decimals),
+            "exponent": exponent,
+        }
+        both, same = replace(one, **shown), replace(other, **shown)
     elif isinstance(one, TimeFormat) and isinstance(other, TimeFormat):
         shown = {
             "padded": one.padded and other.padded,

@@ -11,23 +11,25 @@ from scipy.optimize import bisect
 from scipy.special import expit, logit
 
 from miwae.errors import DataError, SettingsError
-from miwae.evaluation._metrics import Hidden, Table, column_deviations
+from miwae.evaluation._metrics import Flags, Hidden, Table, column_deviations
 
 Values: TypeAlias = Float[np.ndarray, " N"]
-Probabilities: TypeAlias = Callable[[Table, float, Generator], Table]
+Probabilities: TypeAlias = Callable[[Table, float, Generator, Flags], Table]
 
 KEPT = 2  # observed cells of each column; with fewer there is no standard deviation
 SLOPE = 2.0  # logits per standard deviation: an odds ratio of about seven
 DRIVERS = 0.3  # share of the columns that are drivers; fewer if the rate is too high for so many
 
 
-def ampute(x: Table, rate: float, mechanism: str, *, rng: Generator) -> Hidden:
-    """Choose cells to hide.
+def ampute(
+    x: Table, rate: float, mechanism: str, *, rng: Generator, losing: Flags | None = None
+) -> Hidden:
+    """Choose cells to hide, in all columns or in those that are `losing` some.
 
     `x` is NaN where a cell is missing already, and has categories as codes 0, 1, ... Every column
     that loses cells loses the same expected share, except with "mcar-exact", where the share of
-    all cells is exact. Each column keeps at least two observed cells, which lowers the rate in
-    very short tables; a row may lose all of its cells.
+    all their cells is exact. Each column keeps at least two observed cells, which lowers the rate
+    in very short tables; a row may lose all of its cells.
     """
     if mechanism not in MECHANISMS:
         raise SettingsError(f"mechanism {mechanism!r} is not one of {', '.join(MECHANISMS)}")
@@ -36,10 +38,11 @@ def ampute(x: Table, rate: float, mechanism: str, *, rng: Generator) -> Hidden:
     if np.isinf(x).any():
         row, column = np.argwhere(np.isinf(x))[0]
         raise DataError(f"column {column} has an infinite value in row {row}: remove it first")
-    observed = ~np.isnan(x)
+    losing = np.ones(x.shape[1], dtype=bool) if losing is None else losing
+    observed = ~np.isnan(x) & losing
     if mechanism == "mcar-exact":
         return _exactly(observed, rate, rng)
-    probability = np.where(observed, MECHANISMS[mechanism](x, rate, rng), 0.0)
+    probability = np.where(observed, MECHANISMS[mechanism](x, rate, rng, losing), 0.0)
     # A cell is hidden if a uniform number is below its probability: if their ratio is below 1.
     with np.errstate(divide="ignore"):
         return _protected(rng.random(x.shape) / probability, observed) < 1
@@ -66,10 +69,11 @@ def _exactly(observed: Hidden, rate: float, rng: Generator) -> Hidden:
     return hidden.reshape(observed.shape)
 
 
-def _mar(x: Table, rate: float, rng: Generator) -> Table:
+def _mar(x: Table, rate: float, rng: Generator, losing: Flags) -> Table:
     """Probabilities from random mixtures of the drivers; missing drivers count as means."""
-    seen, n_columns = ~np.isnan(x), x.shape[1]
+    seen, n_columns = ~np.isnan(x) & losing, x.shape[1]
     order = rng.permutation(n_columns)
+    order = order[np.argsort(losing[order], kind="stable")]  # those that lose nothing anyway first
     cells = np.cumsum(seen[:, order].sum(0))
     wanted = max(1, round(DRIVERS * n_columns))
     fitting = int(np.sum(rate * cells[-1] < 0.95 * (cells[-1] - cells)))
@@ -79,7 +83,7 @@ def _mar(x: Table, rate: float, rng: Generator) -> Table:
             "as it is, and the others cannot lose so many cells; use a lower rate"
         )
     drivers = order[: min(wanted, fitting)]
-    others = np.setdiff1d(order, drivers)
+    others = np.setdiff1d(np.flatnonzero(losing), drivers)
     z = _standardised(x[:, drivers])
     share = rate * seen.sum() / max(seen[:, others].sum(), 1)
     probability = np.zeros(x.shape)
@@ -90,13 +94,13 @@ def _mar(x: Table, rate: float, rng: Generator) -> Table:
     return probability
 
 
-def _self_masking(x: Table, rate: float, rng: Generator) -> Table:
+def _self_masking(x: Table, rate: float, rng: Generator, losing: Flags) -> Table:
     z, seen = _standardised(x), ~np.isnan(x)
     columns = [_logistic(z[:, j], seen[:, j], rate) for j in range(x.shape[1])]
     return np.stack(columns, axis=1)
 
 
-def _tail(side: str, x: Table, rate: float, rng: Generator) -> Table:
+def _tail(side: str, x: Table, rate: float, rng: Generator, losing: Flags) -> Table:
     """Probabilities for values in a tail; some of the values in it stay observed."""
     order = np.lexsort((rng.random(x.shape), x), axis=0)  # ties at random, NaN last
     rank = np.argsort(order, axis=0)
@@ -122,10 +126,12 @@ def _logistic(score: Values, seen: Bool[np.ndarray, " N"], share: float) -> Valu
     return expit(slope + float(intercept))  # pyright: ignore[reportArgumentType]
 
 
-# The probability of each cell to be hidden.
+# The probability of each cell to be hidden, in columns that lose some.
 MECHANISMS: dict[str, Probabilities] = {
-    "mcar": lambda x, rate, rng: np.full(x.shape, rate),
-    "mcar-exact": lambda x, rate, rng: np.full(x.shape, rate),  # and exactly this share in all
+    "mcar": lambda x, rate, rng, losing: np.full(x.shape, rate),
+    "mcar-exact": lambda x, rate, rng, losing: np.full(
+        x.shape, rate
+    ),  # and exactly this share in all
     "mar": _mar,  # logistic in some columns, the drivers, which stay as they are
     "mnar-self": _self_masking,  # logistic in the value itself: the larger, the likelier
     "mnar-upper": partial(_tail, "upper"),  # only values in the upper quantiles

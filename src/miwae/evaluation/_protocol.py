@@ -51,6 +51,7 @@ class Experiment(NamedTuple):
     rate: float = 0.5  # the share of the observed cells to hide
     seed: int = 0  # of hidden cells, new rows and methods
     standardise: Literal["complete", "observed"] = "complete"
+    losing: Flags | None = None  # the columns of which cells are hidden; all by default
 
 
 def in_sample(experiment: Experiment, methods: Methods, masks: Masks, done: Done = ()) -> Records:
@@ -114,7 +115,7 @@ def key_of(record: Record) -> tuple[Any, ...]:
 def hidden_cells(e: Experiment, mask: int, known_rows: Any = ...) -> tuple[Table, Hidden]:
     """The standardised table, and the cells to hide from methods."""
     rng = np.random.default_rng([e.seed, mask, CELLS])
-    hidden = ampute(e.x, e.rate, e.mechanism, rng=rng)
+    hidden = ampute(e.x, e.rate, e.mechanism, rng=rng, losing=e.losing)
     known = e.x if e.standardise == "complete" else np.where(hidden, np.nan, e.x)[known_rows]
     mean = np.where(e.categorical, 0.0, np.nanmean(known, axis=0))
     deviation = np.where(e.categorical, 1.0, metrics.column_deviations(known))

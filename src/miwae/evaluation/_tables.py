@@ -16,11 +16,12 @@ class Matrix(NamedTuple):
     x: Table
     categorical: Flags
     names: tuple[str, ...]
+    imputed: Flags  # columns that are more than predictors of the others
 
 
 def as_matrix(schema: Schema, columns: Sequence[Column]) -> Matrix:
     """Numbers unchanged and categories as codes, NaN where missing; other columns are left out."""
-    parts, categorical, names = [], [], []
+    parts, categorical, names, imputed = [], [], [], []
     for position in schema.modelled:
         known, column = schema.columns[position], columns[position]
         values, seen, *_ = known.encoded(column)
@@ -28,9 +29,13 @@ def as_matrix(schema: Schema, columns: Sequence[Column]) -> Matrix:
         parts.append(np.where(seen, values if coded else column.values, np.nan))
         categorical.append(coded)
         names.append(known.name)
+        imputed.append(known.role != "predictor")
     if len(parts) < 2:
         raise DataError("a comparison needs at least two columns with different values")
-    return Matrix(np.stack(parts, axis=1), np.array(categorical), tuple(names))
+    if not any(imputed):
+        raise DataError("a comparison needs a column that is more than a predictor")
+    flags = np.array(categorical), np.array(imputed)
+    return Matrix(np.stack(parts, axis=1), flags[0], tuple(names), flags[1])
 
 
 class Summary(NamedTuple):
