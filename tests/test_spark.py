@@ -3,8 +3,10 @@
 import os
 import shutil
 import signal
+import sys
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -19,26 +21,28 @@ pytestmark = [
 
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java, which is not installed", allow_module_level=True)
-sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed: make spark")
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: make spark")
+sql = pytest.importorskip("pyspark.sql")
 spark = pytest.importorskip("miwae.spark")
 
 
 @pytest.fixture(scope="module")
 def session():
     options = {
-        "spark.master": "local[2]",
+        "spark.master": "local[2, 4]",  # two tasks at once, each tried up to four times
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.task.maxFailures": "4",
     }
     builder = sql.SparkSession.builder
     for name, value in options.items():
         builder = builder.config(name, value)
-    own = builder.getOrCreate()
-    yield own
-    own.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # of the workers
+        own = builder.getOrCreate()
+        yield own
+        own.stop()
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +88,30 @@ def test_a_frame_with_other_columns_is_refused_before_anything_runs(session, mod
         spark.transform(model, frame)
 
 
-def test_partitions_survive_a_worker_that_is_killed(session, model, data, tmp_path):
-    """By itself, in the middle of a partition, the first two times."""
-    markers = [tmp_path / "one", tmp_path / "two"]
+def test_partitions_survive_workers_that_are_killed(session, model, data, tmp_path):
+    """By SIGKILL, after three and after six of twelve partitions, with a task in their hands."""
+    started, killed, out = tmp_path / "started", tmp_path / "killed", tmp_path / "out"
+    started.mkdir()
+    killed.mkdir()
 
-    def die(batches):
+    def kill(batches):
+        """In the process before the one with the model; both are children of a daemon."""
         for batch in batches:
-            for marker in markers:
-                if not marker.exists():
-                    marker.touch()
-                    os.kill(os.getpid(), signal.SIGKILL)
+            (started / str(pyspark.TaskContext.get().partitionId())).touch()
+            # Two run at once, so that all others are finished.
+            n_finished, n_killed = len(list(started.iterdir())) - 2, len(list(killed.iterdir()))
+            if n_finished >= 3 * (1 + n_killed) and n_killed < 2:
+                for other in psutil.Process(os.getppid()).children():
+                    if any("jaxlib" in region.path for region in other.memory_maps()):
+                        (killed / str(other.pid)).touch()
+                        other.send_signal(signal.SIGKILL)
+                        break
             yield batch
 
     frame = session.read.parquet(str(data)).repartition(12)
-    before = frame.mapInArrow(die, frame.schema)
-    completed = spark.transform(model, before, keys=["id"])
+    before = frame.mapInArrow(kill, frame.schema)
+    spark.transform(model, before, keys=["id"]).write.parquet(str(out))
+    assert len(list(killed.iterdir())) >= 2  # two tasks can kill at the same time
+    assert len(list(out.glob("*.parquet"))) == 12
+    completed = session.read.parquet(str(out))
     assert digest([in_order(completed)]) == digest([expected_of(model, data)])
-    assert all(marker.exists() for marker in markers)

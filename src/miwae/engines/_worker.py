@@ -62,7 +62,8 @@ class Worker:
             return cls.load(Path(directory) / "model", keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Worker.load, (self.content, self.keys)
+        # A function of the module, which cloudpickle sends by its name; methods it sends as code.
+        return _sent, (self.content, self.keys)
 
     @functools.cached_property
     def content(self) -> bytes:
@@ -219,6 +220,10 @@ class Worker:
         """The indicators of missing cells that come out, and the positions that they are of."""
         flagged = self.fitted.incomplete if self._parameters.get("add_indicator") else ()
         return {f"missingindicator_{self._names[i]}": i for i in flagged}
+
+
+def _sent(content: bytes, keys: tuple[str, ...]) -> Worker:
+    return Worker.load(content, keys)
 
 
 @functools.lru_cache(maxsize=2)
