@@ -2,6 +2,7 @@
 
 import pickle
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -214,8 +215,9 @@ def test_what_is_held_is_bounded_in_bytes(worker, whole, expected, monkeypatch):
     assert pa.concat_tables(done).equals(expected)
 
 
-def test_a_worker_travels_as_its_model_file_and_is_read_once(worker, whole, expected):
-    content = pickle.dumps(Worker(worker.fitted, worker.extra, ("id",)))
+@pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps], ids=["Dask", "Spark"])
+def test_a_worker_travels_as_its_model_file_and_is_read_once(worker, whole, expected, dumps):
+    content = dumps(Worker(worker.fitted, worker.extra, ("id",)))
     assert b"Autoencoder" not in content  # no code, no classes of models
     one, two = pickle.loads(content), pickle.loads(content)
     assert one.fitted is two.fitted
