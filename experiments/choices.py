@@ -65,10 +65,9 @@ LABELS = {
 }
 
 
-def judged(name, mask):
+def judged(x, mask):
     """A table standardised by what is observed, the cells to learn from, those to judge by."""
     rng = np.random.default_rng([mask, 77])
-    x = TABLES[name]()
     x = np.where(ampute(x, 0.5, "mcar-exact", rng=rng), np.nan, x)
     held = ~np.isnan(x) & (rng.random(x.shape) < 0.1)
     known = np.where(held, np.nan, x)
@@ -85,7 +84,7 @@ def settings_of(observed, n_samples, *, finish, rate):
 
 def attempt(one):
     """Train, impute, and judge."""
-    x, observed, held = judged(one["data"], one["mask"])
+    x, observed, held = judged(TABLES[one["data"]](), one["mask"])
     n_models, n_samples, finish, rate = CHOICES[one["method"]]
     rows = observed.any(axis=1)
     x = np.where(observed | held, x, 0.0).astype(np.float32)

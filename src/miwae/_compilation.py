@@ -204,7 +204,7 @@ def enable_compilation_cache(directory: str | Path | None = None) -> Path:
     atexit.register(seal_programs, path)
     jax.config.update("jax_compilation_cache_dir", str(path))
     # Programs that compile in less time are not stored.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
     global _file
     _file = path / "seconds.json"
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):  # none, or damaged

@@ -14,6 +14,7 @@ SCRIPTS = {
     "mixed": (),
     "pooling": (),
     "sequences": ("sequences",),
+    "small": (),
     "study": ("study-samples", "study"),
     "uci": ("table2",),
     "unseen": ("unseen",),

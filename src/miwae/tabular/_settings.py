@@ -22,11 +22,12 @@ LONG_RUN = 2_000
 # Held-out cells are learned from at last, for this share of the steps that led to the best state.
 FINISH = 0.3
 
-# Steps for the amortizer alone, at last.
-POLISH = 500
-
-# Rows below which a step takes half as many of them.
+# Rows below which a step takes half as many of them, and half as many steps train and polish
+# (experiments/small.py).
 SMALL_TABLE = 500
+
+# Steps for the amortizer alone, at last.
+POLISH, POLISH_OF_FEW = 500, 250
 
 # Twice the optimiser's usual rate: averaged weights bear it, and get further in as many steps.
 LEARNING_RATE = 2e-3
@@ -92,7 +93,7 @@ def training_settings(
     large = settings.early_stopping and len(observed) >= least
     steps = settings.max_steps
     if steps is None:
-        steps = _annealed_steps(n_cells) if large else _most_steps(n_cells)
+        steps = _annealed_steps(n_cells) if large else _most_steps(n_cells, len(observed))
     own = _annealed(steps, n_cells) if large else _stopped_early(settings, steps, n_cells)
     batch_size = settings.batch_size
     return TrainingSettings(
@@ -103,7 +104,7 @@ def training_settings(
         evaluation_rows=512,
         evaluation_samples=64,
         max_steps=steps,
-        polish=min(POLISH, steps),
+        polish=min(_polish(len(observed)), steps),
         hasty=steps < LONG_RUN,
         **own,
     )
@@ -144,11 +145,16 @@ def _annealed_steps(n_cells: int) -> int:
     return int(ANNEALED_STEPS * np.clip(np.sqrt(n_cells / 300_000), 1, 3.75))
 
 
-def _most_steps(n_cells: int) -> int:
+def _most_steps(n_cells: int, n_rows: int) -> int:
     """Enough for held-out cells to stop most runs before; large tables can use still more."""
-    small, large = 4 * n_cells, 24 * np.sqrt(n_cells)
+    small = 2 * n_cells if n_rows < SMALL_TABLE else 4 * n_cells
+    large = 24 * np.sqrt(n_cells)
     most = 12_000 if n_cells < 10_000 else 4_000  # imputing many rows takes its time as well
     return int(max(np.clip(small, 500, most), min(large, 15_000)))
+
+
+def _polish(n_rows: int) -> int:
+    return POLISH_OF_FEW if n_rows < SMALL_TABLE else POLISH
 
 
 def _usual_batch(n_rows: int) -> int:
