@@ -8,10 +8,11 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from miwae import SettingsError
-from miwae.columns import inspect_columns
+from miwae.columns import infer_schema, inspect_columns
 from miwae.frames import columns
 from miwae.report import _facts, _figures, _page, _sentences
 from report.conftest import END, IMAGE, SCRIPT
@@ -154,6 +155,20 @@ def hostile_number():
 
     kind = Number(label="continuous", scale=Scale())
     return ColumnSchema(name="x", kind=kind, reason="", storage="number")
+
+
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [({}, {"by", "note"}), ({"note": "ignore"}, {"by"}), ({"by": "target"}, {"note"})],
+)
+def test_only_columns_that_imputation_uses_are_said_to_predict_missing_cells(roles, expected):
+    """Of a table of the real sort: comments say why penguins were not measured."""
+    by = np.random.default_rng(0).normal(size=200)
+    note = np.where(by > 0.5, "not sampled", "sampled")
+    frame = pd.DataFrame({"mass": np.where(by > 0.5, np.nan, by**2), "by": by, "note": note})
+    own = columns(frame)
+    found = _facts._predictors(own, infer_schema(own, roles=roles))
+    assert {(pair.first, pair.second) for pair in found} == {("mass", name) for name in expected}
 
 
 def test_densities_are_drawn_to_scale():

@@ -15,6 +15,7 @@ from miwae.columns import (
     Column,
     ColumnSchema,
     Inspection,
+    Schema,
     missing_associations,
     missing_cells,
     missing_correlations,
@@ -142,7 +143,7 @@ def facts_of(
         patterns=tuple(asdict(pattern) for pattern in inspection.patterns),
         n_patterns=inspection.n_patterns,
         together=_together(columns),
-        predictors=_predictors(columns),
+        predictors=_predictors(columns, fitted.schema),
         n_models=len(fitted.models),
         training=tuple(record._asdict() for record in fitted.history),
         weights=_of_weights(imputed.report),
@@ -267,8 +268,11 @@ def _together(columns: Sequence[Column]) -> tuple[Pair, ...]:
     return _strongest(columns, correlations)
 
 
-def _predictors(columns: Sequence[Column]) -> tuple[Pair, ...]:
-    return _strongest(columns, np.nan_to_num(missing_associations(columns)))
+def _predictors(columns: Sequence[Column], schema: Schema) -> tuple[Pair, ...]:
+    """What missing cells depend on, among the columns that others are imputed from."""
+    used = np.isin(np.arange(len(columns)), schema.modelled)
+    used[list(schema.targets)] = False
+    return _strongest(columns, np.nan_to_num(missing_associations(columns)) * used)
 
 
 def _strongest(columns: Sequence[Column], strength: np.ndarray) -> tuple[Pair, ...]:
