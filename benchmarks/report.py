@@ -13,6 +13,7 @@ import os
 import platform
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ def table(n_rows, n_columns):
     forms = (lambda c: c.round(3), lambda c: np.rint(20 * c), lambda c: np.digitize(c, thirds))
     frame = pd.DataFrame({f"column_{j}": forms[j % 3](x[:, j]) for j in range(n_columns)})
     for name in frame.columns[2::3]:
-        frame[name] = frame[name].map(dict(enumerate(("low", "middle", "high"))))
+        frame[name] = np.array(["low", "middle", "high"])[frame[name]]
     return frame.mask(rng.random(frame.shape) < 0.2)
 
 
@@ -58,7 +59,7 @@ def measured(n_rows, n_columns):
 
 
 if __name__ == "__main__":
-    results = {"machine": f"{os.cpu_count()} cores, {platform.machine()}"}
+    results: dict[str, Any] = {"machine": f"{os.cpu_count()} cores, {platform.machine()}"}
     for name, size in SIZES.items():
         results[name] = measured(*size)
         print(name, json.dumps(results[name]))
