@@ -44,25 +44,18 @@ def cluster(tmp_path, monkeypatch):
         yield lambda *n, **options: opened.enter_context(dask.local_client(*n, **options))
 
 
-@pytest.mark.parametrize(
-    ("n_workers", "n_kills"),
-    [(1, 1), pytest.param(2, 2, marks=pytest.mark.long)],
-    ids=["one worker", "two workers on one cold cache"],
-)
-def test_parts_survive_workers_that_are_killed(
-    model, data, expected, cluster, tmp_path, n_workers, n_kills
-):
-    """By SIGKILL, which nobody can catch, in the middle of the next part."""
-    client, killed = cluster(n_workers), []
+def test_parts_survive_two_workers_that_are_killed(model, data, expected, cluster, tmp_path):
+    """By SIGKILL, which nobody can catch, in the middle of the next part, on one cold cache."""
+    client, killed = cluster(2), []
 
     def kill(n_done, n_rows):
-        if n_done >= 3 * 60 * (1 + len(killed)) and len(killed) < n_kills:
+        if n_done >= 3 * 60 * (1 + len(killed)) and len(killed) < 2:
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[-1], signal.SIGKILL)
 
     options = {"client": client, "keys": ["id"], "callback": kill}
     outcome = dask.transform(model, data, out=tmp_path / "out", **options)
-    assert len(set(killed)) == n_kills
+    assert len(set(killed)) == 2
     assert len(outcome.files) == N_PARTS
     assert digest(read(tmp_path / "out")) == expected
 
@@ -72,9 +65,7 @@ def command(model, data, out):
     return [sys.executable, "-m", "miwae", *map(str, arguments)]
 
 
-@pytest.mark.long
-def test_a_run_whose_driver_is_killed_goes_on_where_it_stopped(model, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def test_a_run_whose_driver_is_killed_goes_on_where_it_stopped(model, cluster, tmp_path):
     data, out = data_set(tmp_path / "data", n_rows=3_000), tmp_path / "out"
     driver = subprocess.Popen(command(model, data, out), stderr=subprocess.DEVNULL)
     while len(list(out.glob("*.parquet"))) < 3:
@@ -82,8 +73,9 @@ def test_a_run_whose_driver_is_killed_goes_on_where_it_stopped(model, tmp_path, 
         time.sleep(0.02)
     driver.kill()
     driver.wait()
-    run = subprocess.run([*command(model, data, out), "--json"], capture_output=True, check=True)
-    told = json.loads(run.stdout)
+    _, _, _, *arguments = command(model, data, out)  # on another cluster
+    arguments += ["--scheduler", cluster(1).scheduler.address, "--json"]
+    told = json.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).stdout)
     assert 3 <= told["kept"] < N_PARTS
     assert told["rows"] == 11 * 3_000
     assert len(list(out.iterdir())) == N_PARTS  # and nothing that is unfinished
@@ -101,7 +93,6 @@ def hog(marker):
         time.sleep(0.05)
 
 
-@pytest.mark.long
 def test_parts_survive_a_worker_that_runs_out_of_memory(model, data, expected, cluster, tmp_path):
     client, hogs = cluster(2, memory_limit="1.5GiB"), []
 
@@ -115,7 +106,6 @@ def test_parts_survive_a_worker_that_runs_out_of_memory(model, data, expected, c
     assert digest(read(tmp_path / "out")) == expected
 
 
-@pytest.mark.long
 def test_the_command_names_a_part_that_cannot_be_read_and_writes_the_others(model, data, tmp_path):
     (data / "part-07.parquet").write_bytes(b"PAR1")
     run = subprocess.run(command(model, data, tmp_path / "out"), capture_output=True, check=False)
