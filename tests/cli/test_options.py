@@ -275,6 +275,15 @@ def test_roles_and_cells_that_do_not_apply(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("options", "kind"), [((), "identifier"), (("--predictor", "id"), "integer")]
+)
+def test_only_makes_no_predictors_of_row_numbers_unless_they_are_named(options, kind):
+    table = b"id,a,b\n" + b"".join(b"%d,%d.5,%d\n" % (i, i * i, i % 7) for i in range(60))
+    data = inspected("-", "--only", "a", *options, stdin=table)
+    assert {c["name"]: c["kind"] for c in data["columns"]}["id"] == kind
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--ignore", "knd"], "--ignore 'knd': there is no such column; did you mean 'kind'?"),

@@ -5,7 +5,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from typer import Argument, Option
 
@@ -269,10 +269,13 @@ def roles_of(names: Sequence[str], asked: Roles) -> dict[str, str]:
     twice = [name for name in names if sum(name in own for own in options.values()) > 1]
     if twice:
         raise SettingsError(f"{twice[0]!r} can have one of --ignore, --predictor and --only")
-    ignored, predictors, only = options.values()
-    others = [name for name in names if only and name not in only]
-    roles = dict.fromkeys((*predictors, *others), "predictor")
-    return {**roles, **dict.fromkeys(ignored, "ignore")}
+    words = dict(zip(options, ("ignore", "predictor", "both"), strict=True))
+    return {column: words[option] for option, own in options.items() for column in own}
+
+
+def rest_of(asked: Roles) -> Literal["both", "predictor"]:
+    """The role of all other columns. Row numbers are no predictors unless they are named."""
+    return "predictor" if asked.only else "both"
 
 
 def conditions_of(asked: Roles) -> dict[str, str]:

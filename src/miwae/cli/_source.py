@@ -4,7 +4,7 @@ import codecs
 import os
 import sys
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from miwae.cli._options import (
     NO_ROLES,
@@ -15,6 +15,7 @@ from miwae.cli._options import (
     kinds_and_orders,
     limits_of,
     marks_of,
+    rest_of,
     roles_of,
 )
 from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
@@ -33,6 +34,7 @@ class Source(NamedTuple):
     marks: tuple[Any, ...]
     roles: dict[str, str]
     not_applicable: dict[str, str]
+    rest: Literal["both", "predictor"]  # the role of columns without one
 
 
 def opened(
@@ -53,7 +55,7 @@ def opened(
         name = "standard input" if source == "-" else source
         remark = f"; {document.remark}" if document.remark else ""
         raise DataError(f"{name}: the table has no rows{remark}")
-    asked = roles_of(document.names, roles), conditions_of(roles)
+    asked = roles_of(document.names, roles), conditions_of(roles), rest_of(roles)
     return Source(source, document, kinds, limits, marks_of(form.na), *asked)
 
 
@@ -100,6 +102,7 @@ def inspected(source: Source) -> Inspected:
         bounds=source.limits,
         roles=source.roles,
         not_applicable=source.not_applicable,
+        rest=source.rest,
     )
     return Inspected.of(source, reading, schema)
 

@@ -189,6 +189,7 @@ def _learned(
         "bounds": options.limits_of(asked.bounds),
         "roles": options.roles_of(table.names, asked.roles),
         "not_applicable": options.conditions_of(asked.roles),
+        "rest": options.rest_of(asked.roles),
     }
     with reporter.progress() as progress:
         show = progress.rows("reading") or (lambda done, total: None)

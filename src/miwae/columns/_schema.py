@@ -179,6 +179,7 @@ def infer_schema(
     bounds: Mapping[Any, Any] | None = None,
     roles: Mapping[Any, Any] | None = None,
     not_applicable: Mapping[Any, Any] | None = None,
+    rest: Role = "both",
     summaries: Sequence[Summary] | None = None,
     orders: Sequence[RowOrder] | None = None,
 ) -> Schema:
@@ -187,7 +188,8 @@ def infer_schema(
     What the user knows better is given by name or position: `column_kinds`, where "ordinal:a<b<c"
     also gives the order of the levels, `bounds`, (lower, upper) with None for no limit, `roles`,
     and `not_applicable`, conditions such as "garage == 0" under which missing cells are not
-    imputed. The `summaries` and `orders` are of all rows, where `columns` has a sample of them.
+    imputed. Columns without a role have that of the `rest`. The `summaries` and `orders` are of
+    all rows, where `columns` has a sample of them.
     """
     names = [column.name for column in columns]
     kinds = by_position(names, column_kinds, "column_kinds")
@@ -206,7 +208,7 @@ def infer_schema(
     both = enumerate(zip(columns, known, steps, strict=True))
     user = lambda i: (kinds.get(i), limits.get(i), parts.get(i), where.get(i))  # noqa: E731
     asked = lambda i: _Asked(*user(i))  # noqa: E731
-    return Schema(tuple(_column_schema(*own, asked(i)) for i, own in both))
+    return Schema(tuple(_column_schema(*own, asked(i), rest) for i, own in both))
 
 
 class _Asked(NamedTuple):
@@ -219,7 +221,7 @@ class _Asked(NamedTuple):
 
 
 def _column_schema(
-    column: Column, summary: Summary, order: RowOrder, user: _Asked
+    column: Column, summary: Summary, order: RowOrder, user: _Asked, rest: Role
 ) -> ColumnSchema:
     asked, bounds, role, condition = user
     plausible = _plausible(column, asked, bounds)
@@ -247,7 +249,7 @@ def _column_schema(
         example=column.example,
         specified=asked is not None,
         plausible=plausible,
-        role=role or "both",
+        role=role or rest,
         not_applicable=condition or "",
     )
 
