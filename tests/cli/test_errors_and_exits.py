@@ -296,7 +296,6 @@ def test_out_of_memory_says_what_was_being_done(monkeypatch, capsys, tmp_path):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("miwae.documents._files.check_names", fail, raising=False)
     monkeypatch.setattr("numpy.frombuffer", fail)
     monkeypatch.setattr(
         sys, "argv", ["miwae", "inspect", str(written(tmp_path / "a.csv", PEOPLE))]
