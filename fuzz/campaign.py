@@ -6,6 +6,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,18 +42,25 @@ def outcome_of(case: Case, seed: int) -> tuple[str, dict[str, Any] | None]:
 
 
 def run(
-    name: str, case: Case, n_cases: int, note: str = "", prepare: Callable[[], object] = list
+    name: str,
+    case: Case,
+    n_cases: int,
+    note: str = "",
+    prepare: Callable[[int], object] | None = None,
 ) -> None:
     """Run a campaign from the command line, after the cases that its file of results has.
 
-    `prepare` makes what all cases need, before their time is taken.
+    `prepare` makes what all cases need, before their time is taken. It is told how many cases will
+    run at a time.
     """
     parser = argparse.ArgumentParser(description=note)
     parser.add_argument("--cases", type=int, default=n_cases, help="in all, earlier runs included")
     parser.add_argument("--seed", type=int, help="only this case, with its traceback")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at a time")
     parser.add_argument("--again", action="store_true", help="the cases that failed")
     options = parser.parse_args()
-    prepare()
+    if prepare is not None:
+        prepare(options.jobs)
     if options.seed is not None:
         print(case(options.seed))
         return
@@ -64,7 +72,7 @@ def run(
         return
     first = max((line["first"] + line["cases"] for line in lines), default=0)
     for start in range(first, options.cases, BATCH):
-        line = _batch(case, start, min(BATCH, options.cases - start))
+        line = _batch(case, start, min(BATCH, options.cases - start), options.jobs)
         with path.open("a") as file:
             file.write(json.dumps(line) + "\n")
         print(name, start + line["cases"], line["outcomes"], *line["failures"], flush=True)
@@ -85,10 +93,16 @@ def _again(case: Case, line: dict[str, Any]) -> dict[str, Any]:
     return {**line, "outcomes": dict(sorted(words.items())), "failures": failures, "again": again}
 
 
-def _batch(case: Case, first: int, count: int) -> dict[str, Any]:
+def _outcomes(case: Case, seeds: range, jobs: int) -> list[tuple[str, dict[str, Any] | None]]:
+    if jobs == 1:
+        return [outcome_of(case, seed) for seed in seeds]
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(lambda seed: outcome_of(case, seed), seeds))
+
+
+def _batch(case: Case, first: int, count: int, jobs: int) -> dict[str, Any]:
     started, words, failures = time.monotonic(), Counter[str](), []
-    for seed in range(first, first + count):
-        word, failure = outcome_of(case, seed)
+    for word, failure in _outcomes(case, range(first, first + count), jobs):
         words[word] += 1
         failures += [] if failure is None else [failure]
     seconds = round(time.monotonic() - started, 1)

@@ -200,4 +200,4 @@ def _edit(value: Any, rng: np.random.Generator) -> None:
 
 
 if __name__ == "__main__":
-    run("models", case, 10_000, __doc__ or "", base)
+    run("models", case, 10_000, __doc__ or "", lambda _: base())

@@ -2,12 +2,14 @@
 
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import equinox as eqx
@@ -99,10 +101,20 @@ def _trained() -> Autoencoder:
         return train(f"{name}/out.run")
 
 
-def prepare() -> None:
-    """Run everything once, undisturbed."""
-    for what in _commands(Path()):
-        _reference(what)
+def hear_interrupts() -> None:
+    """Have commands hear Ctrl-C, which shells have all ignore that runs in the background.
+
+    Commands inherit that a signal is ignored, but not that it has a handler.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def prepare(jobs: int) -> None:
+    """Run everything to its end, as many commands at a time as later."""
+    hear_interrupts()
+    _environment()
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(_reference, _commands(Path())))
     _trained()
 
 
@@ -174,11 +186,13 @@ def _require_end(process: subprocess.Popen[bytes], what: str) -> None:
     started, worked = time.monotonic(), _worked(process)
     while process.poll() is None:
         time.sleep(0.01)
-        if _worked(process) - worked > AT_ONCE or time.monotonic() - started > HUNG:
+        waited, used = time.monotonic() - started, _worked(process) - worked
+        if used > AT_ONCE or waited > HUNG:
             process.send_signal(signal.SIGABRT)  # says where its threads are
             _, stderr = process.communicate()
-            frames = " ".join(line.strip() for line in stderr.decode().splitlines()[-12:])
-            raise Failure(f"{what} has not ended {AT_ONCE} s after a signal: {frames}")
+            frames = re.findall(r"most recent call first\):\n *(.*)", stderr.decode())
+            took = f"{used:.1f} s of the processor and {waited:.0f} s"
+            raise Failure(f"{what} has not ended {took} after a signal: {'; '.join(frames)}")
 
 
 def _worked(process: subprocess.Popen[bytes]) -> float:
