@@ -1,7 +1,9 @@
 """An hour of work in one process: memory, files and mappings stay flat, and results the same.
 
-Rounds of fits of random shapes, imputations, files and threads; every few seconds a sample of what
-the process holds is written to the file of results, and at the end a verdict about all samples.
+Rounds of fits of random shapes, imputations, files and threads. After each, what the process holds
+is written to the file of results, and at the end a verdict. Compiled programs are kept until there
+are many, and dropped together: therefore cycles from one drop to the next are compared. With a
+smaller `--room` for programs there are more cycles in the same time.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +24,15 @@ import numpy as np
 import pandas as pd
 
 from fuzz.campaign import RESULTS, Failure
-from miwae import MIWAEImputer
+from miwae import MIWAEImputer, _compilation
 
 SMALL = {"n_hidden": 16, "n_layers": 1, "n_latent": 3, "n_imputation_samples": 64}
 
-SECONDS = 10.0  # between samples
+# The first part of the cycles is warm-up; of the rest, the second half may exceed the first by
+# this factor, and by so many files, threads or mappings. Of fewer cycles nothing can be said.
+WARM_UP, FACTOR, FEW, LEAST = 0.4, 1.1, 8, 5
 
-# The first part of the samples is warm-up; of the rest, the second half may exceed the first by
-# this factor, and by so many files, threads or mappings.
-WARM_UP, FACTOR, FEW = 0.4, 1.1, 8
+HELD = ("resident_mib", "files", "mappings", "threads", "objects")
 
 
 def table(rng: np.random.Generator, n_rows: int, n_columns: int) -> pd.DataFrame:
@@ -91,15 +94,22 @@ def held() -> dict[str, int]:
         "mappings": Path("/proc/self/maps").read_bytes().count(b"\n"),
         "threads": threading.active_count(),
         "objects": len(gc.get_objects()),
+        "left_by_drop": _compilation._kept,  # mappings; another number after each drop
     }
 
 
-def growth(samples: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+def most_in_cycles(samples: Sequence[dict[str, Any]]) -> list[dict[str, int]]:
+    """The most of everything from one drop of compiled programs to the next."""
+    cycles = [list(own) for _, own in groupby(samples, lambda sample: sample["left_by_drop"])]
+    return [{name: max(sample[name] for sample in own) for name in HELD} for own in cycles]
+
+
+def growth(cycles: Sequence[dict[str, int]]) -> dict[str, tuple[int, int]]:
     """What grew after warm-up: the most in the first half, and in the second."""
-    rest = samples[int(WARM_UP * len(samples)) :]
+    rest = cycles[int(WARM_UP * len(cycles)) :]
     first, second = rest[: len(rest) // 2], rest[len(rest) // 2 :]
     grown = {}
-    for name in ("resident_mib", "files", "mappings", "threads", "objects"):
+    for name in HELD:
         most = [max(sample[name] for sample in half) for half in (first, second)]
         if most[1] > FACTOR * most[0] + FEW:
             grown[name] = (most[0], most[1])
@@ -108,25 +118,26 @@ def growth(samples: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
 
 def soak(minutes: float, path: Path) -> dict[str, Any]:
     """Work for so long, write samples, and return the verdict, which is the last line."""
-    started, samples, n_rounds, due = time.monotonic(), [], 0, 0.0
+    started, samples, n_rounds = time.monotonic(), [], 0
     frame, imputer, before = reference()
     with path.open("w") as file, tempfile.TemporaryDirectory() as name:
         while (seconds := time.monotonic() - started) < 60 * minutes:
-            if seconds >= due:
-                due = seconds + SECONDS
-                samples.append({"seconds": round(seconds), "rounds": n_rounds, **held()})
-                file.write(json.dumps(samples[-1]) + "\n")
-                file.flush()
+            samples.append({"seconds": round(seconds), "rounds": n_rounds, **held()})
+            file.write(json.dumps(samples[-1]) + "\n")
+            file.flush()
             work(n_rounds, Path(name))
             n_rounds += 1
         same = bits(imputer.transform(frame)) == before == reference()[2]
         seconds = round(time.monotonic() - started)
+        cycles = most_in_cycles(samples)
         machine = f"{platform.system()}, {os.cpu_count()} cores"
         verdict = {
             "minutes": round(seconds / 60),
             "rounds": n_rounds,
             "same_results": same,
-            "grown": growth(samples),
+            "room": round(_compilation.ADDED, 3),
+            "cycles": len(cycles),
+            "grown": growth(cycles) if len(cycles) >= LEAST else "too few cycles to tell",
             "machine": machine,
         }
         file.write(json.dumps(verdict) + "\n")
@@ -137,7 +148,14 @@ def main() -> None:
     """Soak, from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument(
+        "--room",
+        type=float,
+        default=_compilation.ADDED,
+        help="share of the memory mappings that Linux allows which programs may add",
+    )
     options = parser.parse_args()
+    _compilation.ADDED = options.room
     verdict = soak(options.minutes, RESULTS / "soak.jsonl")
     print(json.dumps(verdict))
     if verdict["grown"] or not verdict["same_results"]:

@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import sys
+import threading
 import warnings
 from pathlib import Path
 
@@ -17,7 +20,9 @@ CASES = {
     "numbers": (numbers.case, 4),
 }
 
-CAMPAIGNS = sorted(set(campaign.RESULTS.glob("*.jsonl")) - {campaign.RESULTS / "soak.jsonl"})
+CAMPAIGNS = sorted(
+    path for path in campaign.RESULTS.glob("*.jsonl") if not path.stem.startswith("soak")
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 
@@ -47,12 +52,41 @@ def test_a_run_that_is_killed_leaves_nothing_behind_and_goes_on_to_the_same_end(
     assert word in ("ended before", f"checkpointed fit by {number.name}")
 
 
+def test_commands_hear_ctrl_c_where_the_campaign_runs_in_the_background():
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells have it
+    try:
+        signals.hear_interrupts()
+        command = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT))"]
+        stdout, _ = signals._start(command).communicate(timeout=60)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert b"default_int_handler" in stdout
+
+
 def test_what_grows_after_the_warm_up_is_named():
     flat = [{**dict.fromkeys(soak.held(), 100), "seconds": i} for i in range(20)]
     assert soak.growth(flat) == {}
     assert soak.growth([{**own, "files": 90 * (i < 3) + 10} for i, own in enumerate(flat)]) == {}
     leaking = [{**own, "files": 10 + 2 * i} for i, own in enumerate(flat)]
     assert soak.growth(leaking) == {"files": (36, 48)}
+
+
+def test_samples_are_compared_from_one_drop_of_programs_to_the_next():
+    same = dict.fromkeys(soak.HELD, 100)
+    samples = [
+        {**same, "mappings": 100 + 50 * within, "left_by_drop": cycle}
+        for cycle in range(6)
+        for within in range(3)
+    ]
+    cycles = soak.most_in_cycles(samples)
+    assert cycles == 6 * [{**same, "mappings": 200}]
+    assert soak.growth(samples[:8]) == {"mappings": (150, 200)}  # which it is not
+
+
+def test_the_committed_soak_is_long_enough_and_nothing_grew():
+    verdict = results("soak")[-1]
+    assert verdict["cycles"] >= soak.LEAST
+    assert (verdict["grown"], verdict["same_results"]) == ({}, True)
 
 
 def test_the_page_has_the_figures_of_the_committed_results():
@@ -97,3 +131,20 @@ def test_a_campaign_goes_on_where_it_stopped(tmp_path, monkeypatch):
         monkeypatch.setattr("sys.argv", ["fuzz", "--cases", str(n)])
         campaign.run("some", case, 100)
     assert seen == list(range(60))
+
+
+def test_cases_at_a_time_have_the_lines_of_cases_in_turn(tmp_path, monkeypatch):
+    at_a_time = threading.Barrier(3)
+
+    def case(seed: int) -> str:
+        at_a_time.wait(60)
+        if seed == 4:
+            raise campaign.Failure("it broke")
+        return f"word {seed % 2}"
+
+    monkeypatch.setattr(campaign, "RESULTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["fuzz", "--cases", "6", "--jobs", "3"])
+    campaign.run("some", case, 6)
+    line = json.loads((tmp_path / "some.jsonl").read_text())
+    assert line["outcomes"] == {"failed": 1, "word 0": 2, "word 1": 3}
+    assert [failure["seed"] for failure in line["failures"]] == [4]
