@@ -181,7 +181,9 @@ def plot(found):
         panel.set_xticks(ticks := [0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5], map(str, ticks))
         panel.minorticks_off()
     panels[0].set_yticks(range(len(order)), order)
-    panels[0].legend(fontsize=8, title="one mark for each mask", title_fontsize=8)
+    handles, labels = panels[0].get_legend_handles_labels()
+    title = "one mark for each mask"
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, title=title)
     save(figure, "unseen")
 
 
