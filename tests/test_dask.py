@@ -46,16 +46,16 @@ def cluster(tmp_path, monkeypatch):
 
 def test_parts_survive_two_workers_that_are_killed(model, data, expected, cluster, tmp_path):
     """By SIGKILL, which nobody can catch, in the middle of the next part, on one cold cache."""
-    client, killed = cluster(2), []
+    client = cluster(2)
+    alive = list(client.run(os.getpid).values())
 
     def kill(n_done, n_rows):
-        if n_done >= 3 * 60 * (1 + len(killed)) and len(killed) < 2:
-            killed.append(next(iter(client.run(os.getpid).values())))
-            os.kill(killed[-1], signal.SIGKILL)
+        if alive and n_done >= 3 * 60 * (3 - len(alive)):
+            os.kill(alive.pop(), signal.SIGKILL)
 
     options = {"client": client, "keys": ["id"], "callback": kill}
     outcome = dask.transform(model, data, out=tmp_path / "out", **options)
-    assert len(set(killed)) == 2
+    assert not alive
     assert len(outcome.files) == N_PARTS
     assert digest(read(tmp_path / "out")) == expected
 
