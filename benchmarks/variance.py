@@ -20,6 +20,7 @@ from tables import measured
 
 from miwae import MIWAEImputer, enable_compilation_cache
 from miwae.inference._weights import weighted
+from miwae.model import MixedColumns
 
 RESULTS = Path(__file__).parent / "results" / "variance.json"
 N_ROWS, REPEATS = 100, 100
@@ -81,7 +82,9 @@ def study(name):
             scheme: estimates(table.models[0].autoencoder, x, observed, draw, n)
             for scheme, draw in SCHEMES.items()
         }
-        n_numbers = table.models[0].autoencoder.generative.observation.sizes[0]
+        observation = table.models[0].autoencoder.generative.observation
+        assert isinstance(observation, MixedColumns)
+        n_numbers = observation.sizes[0]
         missing = (~observed & observed.any(axis=0))[:, :n_numbers]
         variances = {
             scheme: own[:, :, :n_numbers].var(axis=0)[missing] for scheme, own in found.items()
