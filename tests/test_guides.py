@@ -62,7 +62,7 @@ def test_images(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_start_and_the_guides_that_go_on_from_it(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: 60)
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda *_: 60)
     (tmp_path / "miwae-demo").mkdir()
     shutil.copy(PENGUINS, tmp_path / "miwae-demo")
     names = run("start.md", tmp_path, monkeypatch)
@@ -131,14 +131,14 @@ def test_the_readme_shows_the_same_outputs():
 
 @pytest.mark.slow
 def test_prediction(tmp_path, monkeypatch):
-    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: 50)
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda *_: 50)
     names = run("prediction.md", tmp_path, monkeypatch)
     assert names["scores"].mean() > 0.8
 
 
 @pytest.mark.slow
 def test_scale(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: 50)
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda *_: 50)
     run("scale.md", tmp_path, monkeypatch, max_time=("60", "None"), size=("(2_000", "(400"))
     assert capsys.readouterr().out == "True\n"
 

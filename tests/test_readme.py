@@ -23,7 +23,7 @@ PENGUINS = ROOT / "src/miwae/data/penguins.csv"
 def test_the_examples_run_one_after_the_other(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     enough = 60  # steps, to see it run
-    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda _: enough)
+    monkeypatch.setattr("miwae.tabular._settings._most_steps", lambda *_: enough)
     shutil.copy(PENGUINS, tmp_path / "penguins.csv")
     names = {}
     for example in EXAMPLES:
