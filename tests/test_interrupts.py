@@ -1,5 +1,4 @@
 import gc
-import os
 import signal
 import threading
 
@@ -18,9 +17,9 @@ DROPPED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWa
 
 
 def press_ctrl_c():
-    os.kill(os.getpid(), signal.SIGINT)
-    for _ in range(100):  # Python calls the handler between two instructions
-        pass
+    # To this thread, not to the process: there, another thread may take it, and the main thread
+    # calls its handler some time later, perhaps when the test is over.
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
 
 @pytest.fixture
