@@ -8,8 +8,7 @@ was measured least comes next.
 Fit and transform in new processes, compilation included. Each run replaces one mechanism, before
 anything else is imported, by the plain way to do the same: `side_by_side` (two models at a time)
 by one model after the other, `meanwhile` (compile beside other work) by compiling first,
-`one_thread_each` (linear algebra of NumPy on one thread) by nothing, `hasty` (less optimised
-programs for short runs) by the usual effort.
+`one_thread_each` (linear algebra of NumPy on one thread) by nothing.
 
 Each mechanism has a ratio: the time without it divided by the time with it; above 1, it helps.
 Contestants take turns, and the ratio is the median over the turns: other users of the machine slow
@@ -68,18 +67,10 @@ def without_one_thread_each():
     threads.one_thread_each = contextlib.nullcontext
 
 
-def without_hasty():
-    from miwae import _compilation as compilation
-
-    program_of = compilation.program_of
-    compilation.program_of = lambda function, *, hasty=False: program_of(function)
-
-
 WITHOUT = {
     "side_by_side": without_side_by_side,
     "meanwhile": without_meanwhile,
     "one_thread_each": without_one_thread_each,
-    "hasty": without_hasty,
 }
 
 

@@ -75,7 +75,7 @@ class Default(Ours):
         given = np.where(observed, x, np.nan)
         fitted = MIWAEImputer(random_state=0, max_steps=1, n_models=1).fit(given)._fitted.table
         assert fitted.training is not None
-        self.settings = dataclasses.replace(fitted.training, max_steps=10**6, hasty=False)
+        self.settings = dataclasses.replace(fitted.training, max_steps=10**6)
         model = fitted.models[0].autoencoder
         self.state = initial_state(model, self.settings, jax.random.key(1), len(x))
         # The imputer pads columns to a size that many tables share.

@@ -33,9 +33,9 @@ ADDED, LOOK_EVERY = 1 / 6, 1.0
 _kept, _looked = 0, -math.inf  # mappings when programs were last dropped; time of the last look
 
 # On CPUs, level 1 of LLVM's optimisation saves a third of the compilation time, and programs are
-# as fast: most of their time goes into matrix products, which are compiled already. Turning off
-# XLA's fusion emitters saves another third, but programs are 10 to 20 % slower, which pays for
-# short runs only (benchmarks/cores.py).
+# as fast: most of their time goes into matrix products, which are compiled already. XLA's fusion
+# emitters take as long again, and programs run at the same speed without (within 6 %,
+# benchmarks/compilation.py).
 LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 
 # YNNPACK is asked for products and element-wise operations only. Its sums are in another order
@@ -117,15 +117,12 @@ def compiled(function: F) -> F:
     return cast(F, call)
 
 
-def program_of(function: Callable[..., Any], *, hasty: bool = False) -> Any:
-    """The `filter_jit`-wrapped program of a function that is `compiled`.
-
-    A `hasty` one is compiled in less time: for a program that will not run for long.
-    """
+def program_of(function: Callable[..., Any]) -> Any:
+    """The `filter_jit`-wrapped program of a function that is `compiled`."""
     if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
         return _program(function.__wrapped__)  # pyright: ignore
-    sums = [OWN_SUMS] if _exists(OWN_SUMS) else []
-    options = ((LEVEL, 1), *sums, *([(EMITTERS, False)] if hasty else []))
+    options = [option for option in ((EMITTERS, False), OWN_SUMS) if _exists(option)]
+    options = ((LEVEL, 1), *options)
     return _program(function.__wrapped__, options)  # pyright: ignore
 
 

@@ -14,7 +14,6 @@ def test_steps_and_held_out_cells_follow_from_the_number_of_cells():
     middle = training_settings(usual, np.ones((500, 8), bool))
     large = training_settings(usual, np.ones((5_000, 20), bool))
     assert (small.max_steps, middle.max_steps) == (500, 12_000)
-    assert (small.hasty, middle.hasty) == (True, False)
     assert (small.held_out, middle.held_out, large.held_out) == (0.2, 0.125, 0.01)
     assert (small.batch_size, middle.batch_size) == (32, 64)
 

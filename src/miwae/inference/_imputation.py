@@ -5,13 +5,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import require_at_least
+from miwae._compilation import compiled
 from miwae._numerics import by_blocks
 from miwae._row_keys import row_keys
 from miwae._shapes import KeyWords, OneKey, Table, TableSeen
@@ -95,7 +95,7 @@ def impute_single(
     return SingleImputation(completed, mean, error, _spread_report(needed, report))
 
 
-@eqx.filter_jit
+@compiled
 def _statistics(
     observation: AbstractObservation, x: Float[Array, "N D"], observed: Bool[Array, "N D"]
 ) -> tuple[Float[Array, "N S"], Bool[Array, "N S"]]:
@@ -109,7 +109,7 @@ def statistics_of(
     return by_blocks(partial(_statistics, observation), x, observed)
 
 
-@eqx.filter_jit
+@compiled
 def _point(observation: AbstractObservation, mean: Float[Array, "N S"]) -> Float[Array, "N D"]:
     return observation.point(mean)
 

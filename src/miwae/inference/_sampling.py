@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
@@ -151,7 +150,7 @@ def _blocks(
             place = lanes_of[start : start + size]
             own = np.resize(place, size)
             lanes = _lanes(some.chosen(row[own]), nothing, block[own], count)
-            parts.append(program(lanes, jnp.asarray(np.int32(len(place)))))
+            parts.append(program(lanes, jax.device_put(np.int32(len(place)))))
             places.append(place)
     return _Drawn(*(_by_row(own, places, n_rows) for own in zip(*parts, strict=True)))
 
@@ -208,7 +207,7 @@ def compile_sampling(autoencoder: Autoencoder, estimand: Estimand | None = None)
     nothing = _nothing_found(autoencoder.generative.prior.n_latent, size)
     lanes = _lanes(rows, nothing, zeros, 0)
     with compiling("sampling", autoencoder, estimand):
-        draw_lanes(autoencoder, estimand, lanes, jnp.asarray(np.int32(0)))
+        draw_lanes(autoencoder, estimand, lanes, jax.device_put(np.int32(0)))
 
 
 def _nothing(autoencoder: Autoencoder, n_rows: int) -> _Rows:

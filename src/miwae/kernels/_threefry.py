@@ -12,28 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, UInt32
 
-# Of Threefry-2x32 (Salmon et al., 2011): rotations of its rounds, and the parity of its key words.
-ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-PARITY = 0x1BD11BDA
-
-
-def _threefry(
-    words: tuple[Array, Array], high: UInt32[Array, "..."], low: UInt32[Array, "..."]
-) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
-    """Two random words for each counter: Threefry-2x32 with 20 rounds, as `jax.random` has it.
-
-    Written out, the rounds become one vectorised loop on a CPU. JAX's own loops over arrays take
-    five times as long there, and its `rbg` generator fifteen times: a tenth of a training step.
-    """
-    keys = (*words, words[0] ^ words[1] ^ np.uint32(PARITY))
-    high, low = high + keys[0], low + keys[1]
-    for i in range(5):
-        for distance in ROTATIONS[i % 2]:
-            high = high + low
-            low = (low << np.uint32(distance)) | (low >> np.uint32(32 - distance))
-            low = low ^ high
-        high, low = high + keys[(i + 1) % 3], low + keys[(i + 2) % 3] + np.uint32(i + 1)
-    return high, low
+from miwae._keys import threefry
 
 
 def _words(key: Key[Array, "..."]) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
@@ -63,7 +42,7 @@ def _pairs(
     """So many pairs of random words for each key."""
     first, second = (word.reshape(1, -1) for word in _words(key))
     counter = jax.lax.iota(jnp.uint32, n_pairs)[:, None]
-    return _threefry((first, second), counter, jnp.zeros_like(counter))
+    return threefry((first, second), counter, jnp.zeros_like(counter))
 
 
 @functools.partial(jax.jit, static_argnames="shape")
@@ -102,7 +81,7 @@ def fold_in(key: Key[Array, "..."], data: Array | int) -> Key[Array, "..."]:
     words = _words(key)
     low = jnp.broadcast_to(jnp.asarray(data).astype(jnp.uint32), words[0].shape)
     return jax.random.wrap_key_data(
-        jnp.stack(_threefry(words, jnp.zeros_like(low), low), axis=-1), impl="threefry2x32"
+        jnp.stack(threefry(words, jnp.zeros_like(low), low), axis=-1), impl="threefry2x32"
     )
 
 

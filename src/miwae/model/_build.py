@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import as_incomplete, require_at_least
+from miwae._compilation import compiled
+from miwae._keys import split
 from miwae._shapes import OneKey, Table, TableSeen
 from miwae.errors import SettingsError
 from miwae.model._amortizers import Amortizer, LinearAmortizer
@@ -82,7 +83,7 @@ def dense_autoencoder(
     require_at_least(1, n_latent=n_latent, n_hidden=n_hidden)
     require_at_least(0, n_layers=n_layers)
     posterior = posterior or StudentTPosterior(n_latent)
-    key_e, key_d = jax.random.split(key)
+    key_e, key_d = split(key)
     sizes = {"n_hidden": n_hidden, "n_layers": n_layers}
     network = eqx.Partial(Dense, **sizes, activation=activation, residual=residual)
     decoder = network(n_latent, observation.n_parameters, key=key_d)
@@ -126,7 +127,7 @@ def convolutional_autoencoder(
     posterior = posterior or NormalPosterior(n_latent)
     image = ImageShape(*shape)
     n_blocks = _blocks(observation, image.n_features, f"an image of {image}")
-    key_e, key_d = jax.random.split(key)
+    key_e, key_d = split(key)
     sizes = {"maps": maps, "n_hidden": n_hidden, "activation": activation}
     decoder = ConvolutionalDecoder(n_latent, image, n_blocks=n_blocks, **sizes, key=key_d)
     n_out = posterior.n_parameters
@@ -170,7 +171,7 @@ def recurrent_autoencoder(
             f"{observation.n_features} features are not a whole number for each of {n_steps} steps"
         )
     n_blocks = _blocks(observation, n_steps * n_features, f"a sequence of {n_steps} steps")
-    key_e, key_d = jax.random.split(key)
+    key_e, key_d = split(key)
     shape, sizes = (n_steps, n_features), {"n_hidden": n_hidden}
     decoder = RecurrentDecoder(n_latent, *shape, n_blocks=n_blocks, **sizes, key=key_d)
     n_out = posterior.n_parameters
@@ -210,9 +211,8 @@ def linear_core(
     the rest.
     """
     x, observed = as_incomplete(x, observed, observation.n_features)
-    inputs, seen = _embedded(
-        observation, jnp.asarray(np.where(observed, x, np.float32(np.nan))), jnp.asarray(observed)
-    )
+    known = np.where(observed, x, np.float32(np.nan))
+    inputs, seen = _embedded(observation, *jax.device_put((known, observed)))
     inputs, seen = np.asarray(inputs), np.asarray(seen)
     used = np.flatnonzero(seen.any(axis=0))
     part = np.ix_(np.flatnonzero(seen.any(axis=1)), used)
@@ -239,7 +239,7 @@ def linear_autoencoder(
     at zero.
     """
     n_latent = core.loadings.shape[1]
-    key_e, key_d = jax.random.split(key)
+    key_e, key_d = split(key)
     sizes = {"n_hidden": n_hidden, "n_layers": n_layers, "activation": activation}
     network = eqx.Partial(Dense, **sizes, residual=residual, zero_last=True)
     linear, start = _linear_parts(observation, core)
@@ -253,7 +253,7 @@ def linear_autoencoder(
 
 
 # Compiled as wholes: operation by operation, JAX would compile each of them, a second in all.
-@eqx.filter_jit
+@compiled
 def _linear_parts(
     observation: AbstractObservation, core: FactorAnalysis
 ) -> tuple[DenseLayer, LinearStart | None]:
@@ -264,7 +264,7 @@ def _linear_parts(
     return DenseLayer(line.slope @ core.loadings, bias), start
 
 
-@eqx.filter_jit
+@compiled
 def _embedded(
     observation: AbstractObservation, x: Float[Array, "N D"], observed: Bool[Array, "N D"]
 ) -> tuple[Float[Array, "N E"], Bool[Array, "N E"]]:

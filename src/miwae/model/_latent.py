@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from miwae._arrays import as_incomplete
+from miwae._compilation import compiled
 from miwae._numerics import by_blocks
 from miwae._shapes import Eta, Latents, OneKey, PerSample, Rows, Seen, Table, TableSeen
 from miwae._threads import require_own_process
@@ -85,6 +86,6 @@ def check_data(
     return values, seen
 
 
-@eqx.filter_jit
+@compiled
 def _supported(observation: AbstractObservation, x: Float[Array, "N D"]) -> Bool[Array, "N D"]:
     return observation.supports(x)

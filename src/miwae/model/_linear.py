@@ -11,6 +11,7 @@ import time
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -79,7 +80,7 @@ class FactorAnalysis(eqx.Module):
         mean, noise = np.zeros(n_features, np.float32), np.ones(n_features, np.float32)
         loadings[used, : self.loadings.shape[1]] = self.loadings
         mean[used], noise[used] = self.mean, self.noise
-        return FactorAnalysis(jnp.asarray(loadings), jnp.asarray(mean), jnp.asarray(noise))
+        return FactorAnalysis(*jax.device_put((loadings, mean, noise)))
 
 
 class FactorFit(NamedTuple):
@@ -271,5 +272,5 @@ def fit_factor_analysis(
         if deadline is not None and time.monotonic() > deadline:
             break
     last = _expect(model, known, observed, patterns, block_rows).log_prob
-    fitted = FactorAnalysis(*(jnp.asarray(a, dtype=jnp.float32) for a in model))
+    fitted = FactorAnalysis(*jax.device_put([a.astype(np.float32) for a in model]))
     return FactorFit(fitted, np.array([*trace, _objective(model, last, ridge)]))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -99,4 +99,4 @@ def _with(autoencoder: Autoencoder, mixings: Sequence[Mixing], model: TableModel
         a.generative.observation.levels.share,
         a.generative.observation.levels.slip,
     )
-    return eqx.tree_at(arrays, autoencoder, (jnp.asarray(share), jnp.asarray(slip)))
+    return eqx.tree_at(arrays, autoencoder, jax.device_put((share, slip)))

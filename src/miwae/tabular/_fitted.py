@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae._deadlines import Deadline
+from miwae._keys import fold_in
 from miwae._progress import Progressor
 from miwae._threads import require_own_process
 from miwae._words import counted
@@ -344,8 +344,8 @@ class FittedTable:
     @functools.cached_property
     def _keys(self) -> list[Key[Array, ""]]:
         """From which each model samples."""
-        key = jax.random.fold_in(seed_key(self.settings), IMPUTING)
-        return [jax.random.fold_in(key, i) for i in range(len(self.models))]
+        key = fold_in(seed_key(self.settings), IMPUTING)
+        return [fold_in(key, i) for i in range(len(self.models))]
 
     def _ensemble(self, what: str, deadline: Deadline | None, progress: Progressor) -> Ensemble:
         require_own_process()

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from miwae._deadlines import remaining, share
+from miwae._keys import key_of, split
 from miwae._progress import Progressor
 from miwae._threads import WORKERS, meanwhile, one_thread_each, side_by_side
 from miwae._words import counted
@@ -63,7 +64,7 @@ class FittedModel(NamedTuple):
 def seed_key(settings: TableSettings) -> Key[Array, ""]:
     """The key that all random numbers of a table come from."""
     # Of this kind whatever JAX's default is: no other keeps rows apart.
-    return jax.random.key(settings.seed, impl="threefry2x32")
+    return key_of(settings.seed)
 
 
 def fit_ensemble(
@@ -83,7 +84,7 @@ def fit_ensemble(
     The bounds of rows are weighted, and imputation will not see hidden columns.
     """
     n_models = table_settings.n_models
-    keys = jax.random.split(seed_key(table_settings), n_models)
+    keys = split(seed_key(table_settings), n_models)
     # None where training takes all its steps.
     latest = math.inf if deadline is None and settings.patience is not None else deadline
 
@@ -165,7 +166,7 @@ def fit_model(
     see `fit_ensemble`.
     """
     deadline = None if settings.max_seconds is None else time.monotonic() + settings.max_seconds
-    key_core, key_weights, key_fit = jax.random.split(key, 3)
+    key_core, key_weights, key_fit = split(key, 3)
     rows = _core_rows(observed, key_core, weights)
     n_latent, floor = table_settings.n_latent, LOWEST_FLOOR**2
     limits = {"noise_floor": floor, "deadline": share(deadline, CORE, 1)}
@@ -271,14 +272,14 @@ def empty_model(
 ) -> tuple[Autoencoder, TrainingState]:
     """A model of the right structure, to load another one's arrays into."""
     autoencoder = _empty_autoencoder(observation, table_settings)
-    return autoencoder, stream_state(autoencoder, settings, jax.random.key(0))
+    return autoencoder, stream_state(autoencoder, settings, key_of(0))
 
 
 def _empty_autoencoder(observation: MixedColumns, table_settings: TableSettings) -> Autoencoder:
     n_inputs, n_latent = observation.n_inputs, table_settings.n_latent
     arrays = np.zeros((n_inputs, n_latent)), np.full(n_inputs, 0.5), np.ones(n_inputs)
-    core = FactorAnalysis(*(jax.numpy.asarray(a, dtype=jax.numpy.float32) for a in arrays))
-    return _assembled(observation, core, table_settings, jax.random.key(0))
+    core = FactorAnalysis(*jax.device_put([a.astype(np.float32) for a in arrays]))
+    return _assembled(observation, core, table_settings, key_of(0))
 
 
 def stream_state(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -82,5 +82,5 @@ def with_floors(observation: MixedColumns, core: FactorAnalysis) -> MixedColumns
     columns with repeated values a lower one lets the model spend itself on them.
     """
     floors = np.clip(FLOOR_SHARE * np.sqrt(core.noise), LOWEST_FLOOR, HIGHEST_FLOOR)
-    own = jnp.asarray(floors[: len(observation.floor)].astype(np.float32))
+    own = jax.device_put(floors[: len(observation.floor)].astype(np.float32))
     return eqx.tree_at(lambda o: o.floor, observation, own)

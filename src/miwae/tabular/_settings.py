@@ -16,9 +16,6 @@ from miwae.training import TrainingSettings
 EVALUATE_EVERY, EVALUATE_GROWTH = 25, 0.1
 PATIENCE = 10
 
-# Steps that are worth a longer compilation.
-LONG_RUN = 2_000
-
 # Held-out cells are learned from at last, for this share of the steps that led to the best state.
 FINISH = 0.3
 
@@ -105,7 +102,6 @@ def training_settings(
         evaluation_samples=64,
         max_steps=steps,
         polish=min(_polish(len(observed)), steps),
-        hasty=steps < LONG_RUN,
         **own,
     )
 

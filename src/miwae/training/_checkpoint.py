@@ -25,7 +25,7 @@ from miwae.training._settings import TrainingSettings
 from miwae.training._state import TrainingState
 
 FORMAT = "miwae"
-VERSION = "6"
+VERSION = "7"
 
 LARGEST_HEADER = 10**8  # bytes; safetensors reads no larger one
 CHUNK = 2**20  # bytes that are read at once

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 
+from miwae._keys import fold_in
 from miwae.errors import DivergenceError
 from miwae.training._history import Memory
 from miwae.training._settings import TrainingSettings
@@ -56,7 +56,7 @@ class Guard:
             best = max(guard.best, float(new.bound))
             return Checked(new.state, replace(guard, best=best), kept=True)
         guard = guard._after_rollback(good, new)
-        other_numbers = jax.random.fold_in(good.key, RETRY + guard.rollbacks)
+        other_numbers = fold_in(good.key, RETRY + guard.rollbacks)
         where = lambda s: (s.step_scale, s.key)  # noqa: E731
         retried = eqx.tree_at(where, good, (good.step_scale * 0.5, other_numbers))
         return Checked(retried, guard, kept=False)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from miwae.model import Autoencoder
@@ -84,12 +84,12 @@ def with_score(
     if score is None:
         return eqx.tree_at(lambda s: s.best, state, now)
     chosen = score.log_density if settings.monitor == "log_density" else -score.error
-    value = jnp.asarray(np.float32(chosen))
+    value = jax.device_put(np.float32(chosen))
     is_best = float(value) > float(state.best_score)
     reference = float(state.reference_score)
     margin = settings.min_improvement * abs(reference)
     improved = float(value) > (reference if reference == -math.inf else reference + margin)
-    waited = jnp.asarray(np.int32(0 if improved else int(state.waited) + 1))
+    waited = jax.device_put(np.int32(0 if improved else int(state.waited) + 1))
     best = (now, value) if is_best else (state.best, state.best_score)
     reference_score = value if improved else state.reference_score
     where = lambda s: (s.best, s.best_score, s.reference_score, s.waited)  # noqa: E731

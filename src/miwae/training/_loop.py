@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from miwae._arrays import relative_weights, require_trainable
 from miwae._compilation import compiling, make_room_for_programs
 from miwae._interrupts import keeping_interrupts, raise_interrupt
+from miwae._keys import fold_in, split
 from miwae._threads import meanwhile
 from miwae._words import counted
 from miwae.errors import FileFormatError
@@ -184,7 +184,7 @@ def _prepare(
     x, observed = rows.x, rows.observed
     started = time.monotonic()
     make_room_for_programs()
-    key_state, key_hold, key_score = jax.random.split(key, 3)
+    key_state, key_hold, key_score = split(key, 3)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key_hold)))
     evaluation, remaining = evaluation_of(x, observed, settings, rng, key_score, copies_of)
     guard = Guard(settings, settings.divergence * remaining.sum() / len(x))
@@ -262,7 +262,9 @@ def _at_rate(
 ) -> Advanced:
     """Take steps whose size is multiplied by a rate."""
     scale_of = lambda s: s.step_scale  # noqa: E731
-    own = eqx.tree_at(scale_of, state, state.step_scale * np.float32(rate))
+    own = eqx.tree_at(
+        scale_of, state, jax.device_put(np.asarray(state.step_scale) * np.float32(rate))
+    )
     new = take_steps(own, n_steps)
     return new._replace(state=eqx.tree_at(scale_of, new.state, state.step_scale))
 
@@ -289,11 +291,10 @@ def _steps_on(run: _Run, observed: Seen) -> Callable[[TrainingState, int], Advan
     """The function that takes steps on these cells of the run's rows."""
     n_rows = len(run.x)
     padding = ((0, n_padded(n_rows) - n_rows), (0, 0))
-    x, seen = jnp.asarray(np.pad(run.x, padding)), jnp.asarray(np.pad(observed, padding))
-    weights = jnp.asarray(np.pad(run.weights, padding[0]))
+    x, seen = jax.device_put(np.pad(run.x, padding)), jax.device_put(np.pad(observed, padding))
+    weights = jax.device_put(np.pad(run.weights, padding[0]))
     program = training_program(run.settings)
-    # A NumPy scalar goes to the device without a program of its own; an addition would need one.
-    whole = lambda n: jnp.asarray(np.int32(n))  # noqa: E731
+    whole = lambda n: jax.device_put(np.int32(n))  # noqa: E731
     rows = (x, seen, weights, whole(n_rows))
     return lambda state, n_steps: program(state, *rows, whole(n_steps))
 
@@ -366,7 +367,7 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
     """
     settings = run.settings
     n_steps = math.ceil(settings.finish * best_step(moment.history, settings))
-    key = jax.random.fold_in(run.key, FINISH)
+    key = fold_in(run.key, FINISH)
     state = initial_state(moment.state.best, settings, key, n_padded(len(run.x)))
     state = eqx.tree_at(lambda s: s.step_scale, state, moment.state.step_scale)
     take_steps = _steps_on(run, run.observed)
@@ -393,9 +394,9 @@ def _polished(run: _Run, moment: _Moment) -> TrainingState:
     Proposals lag behind a model that changes; imputation needs them as good as they can be. The
     state of `moment` is returned if no step was taken or training diverged.
     """
-    n_steps, key = run.settings.polish, jax.random.fold_in(run.key, POLISH)
+    n_steps, key = run.settings.polish, fold_in(run.key, POLISH)
     state = initial_state(moment.state.best, run.settings, key, n_padded(len(run.x)))
-    state = eqx.tree_at(lambda s: s.trains_all, state, jnp.asarray(np.zeros((), dtype=bool)))
+    state = eqx.tree_at(lambda s: s.trains_all, state, jax.device_put(np.zeros((), dtype=bool)))
     take_steps = _steps_on(run, run.visible)
     while (done := int(state.step)) < n_steps:
         if run.elapsed() >= run.max_seconds:

@@ -1,9 +1,10 @@
 """The compiled training program: which runs share one, and how long it takes to compile."""
 
+import functools
 from collections.abc import Callable
 
 from miwae._arrays import padded_size
-from miwae._compilation import program_of, seconds_to_compile
+from miwae._compilation import seconds_to_compile
 from miwae.inference import conditional_mean
 from miwae.model import Autoencoder
 from miwae.training._settings import TrainingSettings
@@ -32,7 +33,7 @@ def compiled_for(
     autoencoder: Autoencoder, n_rows: int, settings: TrainingSettings
 ) -> tuple[object, ...]:
     """What decides whether two runs share a training program."""
-    return autoencoder, n_padded(n_rows), _structure_of(settings), settings.hasty
+    return autoencoder, n_padded(n_rows), _structure_of(settings)
 
 
 def compilation_time(autoencoder: Autoencoder, n_rows: int, settings: TrainingSettings) -> float:
@@ -45,6 +46,4 @@ def compilation_time(autoencoder: Autoencoder, n_rows: int, settings: TrainingSe
 
 def training_program(settings: TrainingSettings) -> Callable[..., Advanced]:
     """The compiled training program, shared by all runs that can share one."""
-    own = _structure_of(settings)
-    program = program_of(advance, hasty=settings.hasty)
-    return lambda *arrays: program(*arrays, own)
+    return functools.partial(advance, settings=_structure_of(settings))

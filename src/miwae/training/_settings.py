@@ -49,7 +49,6 @@ class TrainingSettings:
         polish: steps for the amortizer alone, after all others.
         evaluation_rows: largest number of rows with held-out cells that are evaluated.
         evaluation_samples: latent samples per row in an evaluation.
-        hasty: compile in less time, for slightly slower steps: for runs of a few seconds.
         max_rollbacks: how often a run that diverges or meets NaN may return to its last good state
             and continue with half the step size; after that it fails.
         divergence: fall of the mean bound below its best, in nats per observed cell, that counts
@@ -82,7 +81,6 @@ class TrainingSettings:
     polish: int = 0
     evaluation_rows: int = 1024
     evaluation_samples: int = 100
-    hasty: bool = False
     max_rollbacks: int = 3
     divergence: float = 10.0
 

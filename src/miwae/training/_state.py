@@ -7,6 +7,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from miwae._compilation import compiled
+from miwae._keys import words_from
 from miwae.errors import SettingsError
 from miwae.model import Autoencoder
 from miwae.training._settings import TrainingSettings
@@ -73,7 +75,7 @@ def optimizer(settings: TrainingSettings) -> optax.GradientTransformation:
     return optax.flatten(optax.chain(clip, optax.scale_by_adam(), rate))
 
 
-@eqx.filter_jit
+@compiled
 def _optimizer_start(settings: TrainingSettings, parameters: PyTree) -> PyTree:
     return optimizer(settings).init(parameters)
 
@@ -90,18 +92,18 @@ def initial_state(
         n_rows: of the training data; 1 for a stream.
     """
     parameters = eqx.filter(autoencoder, eqx.is_inexact_array)
-    seed = jax.random.bits(key, (2,), dtype=jnp.uint32)
+    seed = jax.device_put(words_from(key))
     return TrainingState(
         autoencoder=autoencoder,
         averaged=autoencoder,
         optimizer_state=_optimizer_start(settings, parameters),
         key=jax.random.wrap_key_data(seed, impl="threefry2x32"),
-        step=jnp.asarray(np.int32(0)),
-        order=jnp.asarray(np.arange(n_rows, dtype=np.int32)),
-        step_scale=jnp.asarray(np.float32(1)),
-        trains_all=jnp.asarray(np.bool_(settings.trained == "all")),
+        step=jax.device_put(np.int32(0)),
+        order=jax.device_put(np.arange(n_rows, dtype=np.int32)),
+        step_scale=jax.device_put(np.float32(1)),
+        trains_all=jax.device_put(np.bool_(settings.trained == "all")),
         best=autoencoder,
-        best_score=jnp.asarray(np.float32(-np.inf)),
-        reference_score=jnp.asarray(np.float32(-np.inf)),
-        waited=jnp.asarray(np.int32(0)),
+        best_score=jax.device_put(np.float32(-np.inf)),
+        reference_score=jax.device_put(np.float32(-np.inf)),
+        waited=jax.device_put(np.int32(0)),
     )

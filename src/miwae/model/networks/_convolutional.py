@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from miwae._keys import split
 from miwae._shapes import Eta, Kappa, Latents, OneKey
 from miwae.errors import SettingsError
 from miwae.model.networks._dense import ACTIVATIONS, Dense, generator, require_activation
@@ -110,7 +110,7 @@ def _start(
     if not maps or min(maps) < 1:
         raise SettingsError(f"maps needs a positive number for each stage, not {tuple(maps)}")
     require_activation(activation)
-    key_stages, key_head = jax.random.split(key)
+    key_stages, key_head = split(key)
     innermost = _sizes(shape, len(maps))[-1]._replace(channels=maps[-1])
     return shape, innermost.n_features, generator(key_stages), key_head
 

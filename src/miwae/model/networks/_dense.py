@@ -63,7 +63,7 @@ def dense_layer(
     """A layer with the initial weights that go with an activation, or with zeros."""
     weight = np.zeros((n_out, n_in)) if zero else ACTIVATIONS[activation][1](rng, n_out, n_in)
     bias = np.zeros(n_out, np.float32)
-    return DenseLayer(jnp.asarray(weight.astype(np.float32)), jnp.asarray(bias))
+    return DenseLayer(*jax.device_put((weight.astype(np.float32), bias)))
 
 
 class Dense(eqx.Module):

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from miwae._arrays import require_at_least
+from miwae._keys import split
 from miwae._numerics import features_first
 from miwae._shapes import Eta, Floats, Kappa, Latents, OneKey
 from miwae.model.networks._dense import Dense, DenseLayer, dense_layer, generator
@@ -88,7 +89,7 @@ class RecurrentEncoder(eqx.Module):
     ) -> None:
         require_at_least(1, n_steps=n_steps, n_features=n_features, n_hidden=n_hidden)
         n_in = n_features * (2 if indicator else 1)
-        key_f, key_b, key_head = jax.random.split(key, 3)
+        key_f, key_b, key_head = split(key, 3)
         self.forwards = GRU(n_in, n_hidden, key=key_f)
         self.backwards = GRU(n_in, n_hidden, key=key_b)
         self.head = Dense(2 * n_hidden, n_out, n_hidden=n_hidden, n_layers=1, key=key_head)
@@ -132,7 +133,7 @@ class RecurrentDecoder(eqx.Module):
         key: OneKey,
     ) -> None:
         require_at_least(1, n_latent=n_latent, n_steps=n_steps, n_features=n_features)
-        key_gru, key_head = jax.random.split(key)
+        key_gru, key_head = split(key)
         self.gru = GRU(n_latent + 1, n_hidden, key=key_gru)
         rng = generator(key_head)
         self.head = dense_layer(rng, n_hidden, n_blocks * n_features, "tanh")

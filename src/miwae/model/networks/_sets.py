@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from miwae._arrays import require_at_least
+from miwae._keys import split
 from miwae._shapes import Inputs, InputsSeen, Kappa, OneKey
 from miwae.model.networks._dense import ACTIVATIONS, Dense, generator, require_activation
 
@@ -73,7 +74,7 @@ class SetEncoder(eqx.Module):
         require_at_least(1, n_inputs=n_inputs, n_embedding=n_embedding, n_hidden=n_hidden)
         require_at_least(0, n_inner=n_inner, n_layers=n_layers)
         require_activation(activation)
-        key_e, key_i, key_o = jax.random.split(key, 3)
+        key_e, key_i, key_o = split(key, 3)
         self.embeddings = Embeddings(n_inputs, n_embedding, key=key_e)
         shape = {"n_hidden": n_hidden, "activation": activation}
         inner = eqx.Partial(Dense, n_embedding, n_embedding, n_layers=n_inner, **shape)
@@ -125,7 +126,7 @@ class AttentionEncoder(eqx.Module):
         require_at_least(1, n_inputs=n_inputs, n_embedding=n_embedding, n_hidden=n_hidden)
         require_at_least(1, n_questions=n_questions)
         require_at_least(0, n_layers=n_layers)
-        key_e, key_k, key_a, key_q, key_o = jax.random.split(key, 5)
+        key_e, key_k, key_a, key_q, key_o = split(key, 5)
         self.embeddings = Embeddings(n_inputs, n_embedding, key=key_e)
         shape = {"n_hidden": n_hidden, "activation": activation}
         self.keys = Dense(n_embedding, n_embedding, n_layers=1, **shape, key=key_k)

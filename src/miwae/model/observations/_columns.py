@@ -93,8 +93,8 @@ class MixedColumns(AbstractObservation):
         for j, own in enumerate(stretches):
             if own is not None:
                 table[:, j], is_stretched[j] = own, True
-        floor = jnp.asarray(np.full(n_numbers, 0.1, dtype=np.float32))
-        arrays = (floor, jnp.asarray(table), jnp.asarray(is_stretched))
+        floor = np.full(n_numbers, 0.1, dtype=np.float32)
+        arrays = jax.device_put((floor, table, is_stretched))
         # Equinox lets properties stand for abstract fields; a type checker misses them here.
         return cls(*arrays, Levels.of(coded, size), size(n_counts))  # pyright: ignore
 

@@ -67,14 +67,14 @@ class Levels(eqx.Module):
             sort[j], last[j] = SORTS.index(own_sort), start - 1
         column, value, score, share, indicated = table
         return cls(
-            column=jnp.asarray(column.astype(np.int32)),
-            value=jnp.asarray(value),
-            score=jnp.asarray(score),
-            share=jnp.asarray(share),
-            indicated=jnp.asarray(indicated > 0),
-            sort=jnp.asarray(sort),
-            last=jnp.asarray(last),
-            slip=jnp.asarray(np.full(n_columns, SLIP, dtype=np.float32)),
+            column=jax.device_put(column.astype(np.int32)),
+            value=jax.device_put(value),
+            score=jax.device_put(score),
+            share=jax.device_put(share),
+            indicated=jax.device_put(indicated > 0),
+            sort=jax.device_put(sort),
+            last=jax.device_put(last),
+            slip=jax.device_put(np.full(n_columns, SLIP, dtype=np.float32)),
         )
 
     @property
