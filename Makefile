@@ -107,6 +107,8 @@ benchmark: setup
 	$(BIN)/python benchmarks/cluster.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/convolution.py
+	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/rows.py
 
 table2: setup
 	$(BIN)/python -W ignore experiments/uci.py

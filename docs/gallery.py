@@ -71,6 +71,9 @@ def photograph(report: Report, browser: str) -> None:
         page.goto(f"file://{directory}/report.html")
         page.add_style_tag(content=STILL)
         page.locator("button[data-sort=missing]").click()
+        page.evaluate(
+            "scrollTo({top: 0, behavior: 'instant'})"
+        )  # boxes are relative to the window
         top, bottom = (page.locator(s).first.bounding_box() for s in ("#columns h2", "article"))
         assert top is not None
         assert bottom is not None

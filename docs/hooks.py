@@ -22,6 +22,9 @@ GROUPS = {
 }
 
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put generated parts in their places, and name files outside of the documentation."""
     if page.parent is None:  # a tab of its own: the list of pages beside it would have one line
@@ -33,8 +36,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         markdown = markdown.replace("<!-- names -->", _names())
     if "<!-- blocks -->" in markdown:
         markdown = markdown.replace("<!-- blocks -->", _blocks())
+    markdown = re.sub(r"^\|.*\|$", _whole_numbers, markdown, flags=re.MULTILINE)
     # Files of the repository that are not part of the site have no address here.
     return re.sub(r"\[([^\]]*)\]\(\.\./([^)#]+)(?:#[^)]*)?\)", _without_link, markdown)
+
+
+def _whole_numbers(row: re.Match[str]) -> str:
+    """A row of a table, of which no number is parted from its unit or its error."""
+    return re.sub(r"(?<=\d) (?=%|[±x] \d)|(?<=\d [±x]) (?=\d)", NO_BREAK, row[0])
 
 
 def _without_link(found: re.Match[str]) -> str:

@@ -146,7 +146,8 @@ def plot(ratios, errors, first):
         panel.errorbar(ratio, -place, xerr=2 * ratio * error, fmt="o", color="C3", capsize=3)
     panel.axvline(1.0, color="0.6", lw=0.8)
     panel.set_yticks(-np.arange(len(ratios)), [LABELS.get(name) or name for name in ratios])
-    panel.set_xlabel(f"squared error on held-out cells, relative to '{first}'")
+    what = f"squared error on held-out cells, relative to '{first}'"
+    panel.set_xlabel(f"{what}\n(grey: each table; red: their mean, with two standard errors)")
     save(figure, "choices")
 
 

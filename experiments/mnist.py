@@ -476,7 +476,7 @@ def plot_likelihood(found, label):
     )
     panel.set_xticks(SIZES[label].milestones, [str(n) for n in SIZES[label].milestones])
     panel.minorticks_off()
-    panel.legend(fontsize=8)
+    panel.legend(fontsize=8, handlelength=4)  # dashes are seen
     save(figure, f"mnist-likelihood-{label}")
 
 

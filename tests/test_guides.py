@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import distributed
@@ -186,6 +187,12 @@ def test_links_lead_somewhere(guide):
             assert (DOCS / path).exists(), link
             page = (DOCS / path).read_text(encoding="utf-8") if path.endswith(".md") else ""
             assert not anchor or anchor in headings(page), link
+
+
+def test_numbers_of_tables_are_not_parted_from_their_units():
+    a_page = SimpleNamespace(parent="a tab")
+    shown = hooks.on_page_markdown("| 0.5 ± 0.1, 65 % | 2,000 x 12 |\n\n5 % of 3 x 4", a_page)
+    assert shown == "| 0.5\xa0±\xa00.1, 65\xa0% | 2,000\xa0x\xa012 |\n\n5 % of 3 x 4"
 
 
 def test_every_page_is_in_the_contents_once():

@@ -133,6 +133,20 @@ def test_bars_are_shares(tables):
     assert "word = a" in texts(by_group)
 
 
+def test_flags_are_true_or_false(tables):
+    frame, (completed, _) = tables
+    flags = lambda table: table.assign(flag=np.arange(200) % 2 == 0)  # noqa: E731
+    ax = drawn(plots.bars(flags(frame), flags(completed), "flag"))
+    assert labels(ax.yaxis) == ["False", "True"]
+    by_flag = drawn(plots.density(flags(frame), flags(completed), "y", by="flag"))
+    assert labels(by_flag.yaxis) == ["False", "True"]
+    with pytest.raises(SettingsError, match="'flag' holds no numbers"):
+        plots.strip(flags(frame), flags(completed), "flag")
+    z = np.arange(200.0)[:, None]
+    words = drawn(plots.latent(z, flags(frame)["flag"])).get_legend().get_texts()
+    assert [word.get_text() for word in words] == ["False", "True"]
+
+
 def test_dates_are_dates(tables):
     frame, (completed, _) = tables
     ax = drawn(plots.density(frame, completed, "day"))

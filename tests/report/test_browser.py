@@ -166,6 +166,8 @@ CONTRAST = """selector => {
 def test_it_fits_and_can_be_read(visit, saved, width, scheme):
     page = visit(saved, width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    overview = "document.querySelector('#overview').parentElement"
+    assert page.evaluate(f"{overview}.scrollWidth - {overview}.clientWidth") <= 0
     # What WCAG asks of text.
     assert min(page.evaluate(CONTRAST, "h1, p, a, .verdict, figcaption, td, th button")) > 4.5
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -130,6 +130,26 @@ def test_four_sentences_and_what_not_to_trust(facts):
     )
 
 
+def test_what_is_not_known_is_said_of_columns_that_a_model_imputes(facts):
+    column = replace(facts.columns[0], quality=None)
+    doubts = lambda *own: " ".join(_sentences.distrust(replace(facts, columns=own)))  # noqa: E731
+    assert f"{SCRIPT}: no cells were held out, so errors are not known." in doubts(column)
+    constant = replace(column, kind="constant")
+    assert "held out" not in doubts(constant)
+    assert not _sentences.verdicts(replace(facts, columns=(constant,)))
+
+
+def test_flags_are_shown_as_flags_and_whole_minutes_without_seconds():
+    (flag,) = infer_schema(columns(pd.DataFrame({"f": [True, False] * 9}))).columns
+    assert flag.kind.levels
+    assert [_facts.shown_value(flag, value) for value in (0.0, 1.0)] == ["False", "True"]
+    picture = _figures.comparison(flag, np.array([0.0, 1.0, 1.0]), np.array([1.0]))
+    assert "False 33% of observed and 0% of imputed cells, True 67%" in picture
+    clock = replace(hostile_number(), storage="clock")
+    shown = [_facts.shown_value(clock, 3_600 * hours) for hours in (9.5, 12.0, 12.005)]
+    assert shown == ["9:30", "12:00", "12:00:18"]
+
+
 def test_a_complete_table_and_a_model_without_training(hostile):
     frame, imputer, _ = hostile
     report = imputer.report(frame.drop(columns="void").dropna().assign(void=np.nan))
@@ -186,13 +206,7 @@ def test_axes_have_round_numbers():
     assert ticks(1e-9, 7e-9) == ["2e-09", "4e-09", "6e-09"]
     clock = replace(hostile_number(), storage="clock")
     found = _figures._ticks(clock, 5.2 * 3_600, 20.1 * 3_600)
-    assert [text for _, text in found] == [
-        "6:00:00",
-        "9:00:00",
-        "12:00:00",
-        "15:00:00",
-        "18:00:00",
-    ]
+    assert [text for _, text in found] == ["6:00", "9:00", "12:00", "15:00", "18:00"]
     times = replace(hostile_number(), storage="time")
     assert [text for _, text in _figures._ticks(times, 0.0, 4 * 86_400.0)] == [
         "1970-01-02",

@@ -5,14 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from miwae.columns import (
-    Column,
-    density_curve,
-    level_shares,
-    plain_values,
-    value_text,
-    visible_range,
-)
+from miwae.columns import Column, density_curve, level_shares, plain_values, visible_range
 from miwae.errors import DataError, SettingsError
 from miwae.plots._style import (
     IMPUTED,
@@ -21,6 +14,7 @@ from miwae.plots._style import (
     column_of,
     columns_of,
     finished,
+    label_of,
     legend,
     short,
     show_times,
@@ -146,7 +140,7 @@ def bars(
         for i, level in enumerate(levels[:MOST_LEVELS]):
             _pair(ax, place, shares.observed[i], shares.imputed[:, i])
             places.append(place)
-            labels.append(short(value_text(level)))
+            labels.append(label_of(own, level))
             place += 1.0
     ax.set_yticks(places, labels)
     ax.set_ylim(place - 0.4, -0.6)
@@ -204,11 +198,11 @@ def _rows_by(columns: Sequence[Column], by: Any) -> Iterator[tuple[str, np.ndarr
         )
     for value in found:
         label = groups.levels[int(value)] if groups.levels else float(value)
-        yield short(value_text(label)), ~groups.missing & (groups.values == value)
+        yield label_of(groups, label), ~groups.missing & (groups.values == value)
 
 
 def _require_numbers(column: Column) -> None:
-    if column.storage in ("text", "category", "other"):
+    if column.storage in ("text", "category", "boolean", "other"):
         raise SettingsError(f"column {column.name!r} holds no numbers: use plots.bars")
 
 

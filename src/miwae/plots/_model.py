@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from miwae.columns import plain_values, value_text
+from miwae.columns import Column, plain_values
 from miwae.errors import DataError
 from miwae.plots._style import (
     IMPUTED,
@@ -14,8 +14,8 @@ from miwae.plots._style import (
     axes,
     columns_of,
     finished,
+    label_of,
     legend,
-    short,
     without_frame,
 )
 
@@ -120,7 +120,7 @@ def latent(z: Any, values: Any, *, ax: "Axes | None" = None) -> "Figure":
     ax = axes(ax, 5.2, 4.0)
     column = columns_of(colour[:, None])[0]
     if column.storage in ("text", "category", "boolean"):
-        _by_level(ax, points, plain_values(column, ~column.missing), ~column.missing)
+        _by_level(ax, points, column)
     else:
         _by_number(ax, points, column.values)
     without_frame(ax)
@@ -128,12 +128,13 @@ def latent(z: Any, values: Any, *, ax: "Axes | None" = None) -> "Figure":
     return finished(ax, xlabel="widest direction of the latent space", ylabel="second widest")
 
 
-def _by_level(ax: "Axes", points: np.ndarray, levels: np.ndarray, seen: np.ndarray) -> None:
-    handles = []
+def _by_level(ax: "Axes", points: np.ndarray, column: Column) -> None:
+    handles, seen = [], ~column.missing
+    levels = plain_values(column, seen)
     for i, level in enumerate(sorted(set(levels.tolist()), key=str)[: len(GROUPS)]):
         rows = points[seen][levels == level]
         style = {"color": GROUPS[i], "marker": SHAPES[i], "mec": "none", "alpha": 0.75}
-        handles += ax.plot(*rows.T, ls="", ms=5, label=short(value_text(level)), **style)
+        handles += ax.plot(*rows.T, ls="", ms=5, label=label_of(column, level), **style)
     legend(ax, handles)
 
 

@@ -253,8 +253,9 @@ def taken(column: Column, rows: np.ndarray) -> Column:
 def shown_value(known: ColumnSchema, value: Any) -> str:
     """An imputed value as people write it, without more digits than it is worth."""
     if known.storage in TIMES:
-        return seconds_text(float(value), known.storage).split(".")[0].removesuffix(" 00:00:00")
-    if known.storage == "boolean" and not known.kind.levels:
+        text = seconds_text(float(value), known.storage).split(".")[0].removesuffix(" 00:00:00")
+        return text.removesuffix(":00") if known.storage == "clock" else text
+    if known.storage == "boolean":
         return str(bool(value))
     if known.storage == "number" and isinstance(value, float | np.floating):
         whole = known.kind.label in ("integer", "count") or abs(value) >= 1e4

@@ -10,20 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from miwae.columns import (
-    TIMES,
-    ColumnSchema,
-    density_curve,
-    level_shares,
-    value_text,
-    visible_range,
-)
+from miwae.columns import TIMES, ColumnSchema, density_curve, level_shares, visible_range
 from miwae.report._facts import UNRELIABLE, shown_value
 
 WIDTH, HEIGHT = 320, 96
 EDGE = 24  # text this close to an end of the axis does not stand across it
 FEW = 12  # distinct values that are shown as bars
 MOST_BARS = 8
+LEFT = 110  # where bars begin
+BAR = 12  # from one bar to the next, with room for its share
 MOST_TICKS = 40  # imputed values that are shown one by one
 BANDS = 220  # lines of the picture of missing cells
 
@@ -103,34 +98,37 @@ def _points(curve: np.ndarray, low: float, high: float, top: float, base: int) -
 
 def _bars(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -> str:
     shares = level_shares(observed, [imputed] if len(imputed) else [])
-    order = np.argsort(-shares.observed, kind="stable")[:MOST_BARS]
-    order = np.sort(order)
-    longest = max(float(shares.observed.max()), float(shares.imputed.max(initial=0.0)))
-    parts, left, room = [], 110, WIDTH - 150
+    order = np.sort(np.argsort(-shares.observed, kind="stable")[:MOST_BARS])
+    names = {i: _cut(shown_value(known, shares.levels[i])) for i in order}
+    both = np.concatenate([shares.observed[None], shares.imputed])
+    step, parts = BAR * len(both) + 6, []
     for place, i in enumerate(order):
-        y = place * 24
-        text = escape(_cut(shown_value(known, shares.levels[i])))
-        parts.append(f'<text x="{left - 6}" y="{y + 14}" text-anchor="end">{text}</text>')
-        rows = [("o", shares.observed[i])]
-        rows += [("i", copy[i]) for copy in shares.imputed]
-        for line, (kind, share) in enumerate(rows):
-            width, top = share / longest * room, y + 2 + 9 * line
-            parts.append(
-                f'<rect class="{kind}" x="{left}" y="{top}" width="{width:.1f}" height="8"/>'
-            )
-            at = f'x="{left + width + 4:.0f}" y="{top + 8}"'
-            parts.append(f'<text class="small" {at}>{share:.0%}</text>')
-    left_out = len(shares.levels) - len(order)
-    height = 24 * len(order) + (16 if left_out else 2)
-    if left_out:
-        parts.append(f'<text x="{left}" y="{height - 4}">and {left_out} rarer values</text>')
+        parts += _level(names[i], both[:, i], both.max(), place * step)
+    height = step * len(order)
+    if left_out := len(shares.levels) - len(order):
+        height += 14
+        parts.append(f'<text x="{LEFT}" y="{height - 4}">and {left_out} rarer values</text>')
     label = f"shares of the values of {known.name}: "
     label += ", ".join(
-        f"{_cut(value_text(shares.levels[i]))} {shares.observed[i]:.0%} of observed"
+        f"{names[i]} {shares.observed[i]:.0%} of observed"
         + "".join(f" and {copy[i]:.0%} of imputed cells" for copy in shares.imputed)
         for i in order
     )
     return svg(parts, label, height)
+
+
+def _level(name: str, shares: np.ndarray, longest: float, y: int) -> list[str]:
+    """A value, and its bars: among observed cells, and among imputed ones if there are any."""
+    middle = y + BAR * len(shares) // 2 + 5
+    parts = [f'<text x="{LEFT - 6}" y="{middle}" text-anchor="end">{escape(name)}</text>']
+    for kind, share in zip("oi", shares, strict=False):
+        width = share / longest * (WIDTH - LEFT - 40)
+        size = f'width="{width:.1f}" height="{BAR - 2}"'
+        parts.append(f'<rect class="{kind}" x="{LEFT}" y="{y + 1}" {size}/>')
+        at = f'x="{LEFT + width + 4:.0f}" y="{y + BAR - 1}"'
+        parts.append(f'<text class="small" {at}>{share:.0%}</text>')
+        y += BAR
+    return parts
 
 
 def training(steps: Sequence[int], series: Sequence[tuple[str, Sequence[Any]]]) -> str:

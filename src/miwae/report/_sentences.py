@@ -60,7 +60,7 @@ def distrust(facts: Facts) -> list[str]:
 
 
 def _poor_columns(facts: Facts) -> Iterator[str]:
-    gaps = [column for column in facts.columns if column.n_imputed]
+    gaps = _imputed_by_models(facts)
     poor = [c for c in gaps if c.verdict.startswith("no better")]
     if poor:
         yield (
@@ -70,9 +70,12 @@ def _poor_columns(facts: Facts) -> Iterator[str]:
     weak = [c for c in gaps if c.verdict == "weak"]
     if weak:
         yield f"{_named(weak)}: predicted only weakly; use intervals or several copies."
-    unknown = [c for c in gaps if c.verdict in ("too few cells", "not measured")]
+    few = [c for c in gaps if c.verdict == "too few cells"]
+    if few:
+        yield f"{_named(few)}: too few cells were held out to judge."
+    unknown = [c for c in gaps if c.verdict == "not measured"]
     if unknown:
-        yield f"{_named(unknown)}: too few cells were held out to judge."
+        yield f"{_named(unknown)}: no cells were held out, so errors are not known."
     sparse = [c for c in gaps if c.share_missing > MANY_MISSING]
     if sparse:
         yield f"{_named(sparse)}: more than half of the cells are missing."
@@ -101,7 +104,12 @@ def _of_the_table(facts: Facts) -> Iterator[str]:
 
 def verdicts(facts: Facts) -> Counter[str]:
     """How many columns with imputed cells got each verdict."""
-    return Counter(column.verdict for column in facts.columns if column.n_imputed)
+    return Counter(column.verdict for column in _imputed_by_models(facts))
+
+
+def _imputed_by_models(facts: Facts) -> list[ColumnFacts]:
+    """Columns with imputed cells; those of a constant column need no verdict."""
+    return [c for c in facts.columns if c.n_imputed and c.kind not in _NOT_MODELLED]
 
 
 def _count(n: int, what: str) -> str:
