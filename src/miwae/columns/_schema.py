@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from miwae._words import counted, visible
-from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._column import Cells, Column, Storage
 from miwae.columns._conditions import checked_condition, holds
 from miwae.columns._order import RowOrder
 from miwae.columns._plausible import EVERYTHING, Range, plausible_range, without_impossible
@@ -20,7 +20,7 @@ from miwae.columns._user_settings import (
     checked_role,
     require_kind,
 )
-from miwae.columns._values import value_text
+from miwae.columns._values import TIMES, value_text
 from miwae.columns.kinds import (
     KINDS_IN_ORDER,
     LABELS,

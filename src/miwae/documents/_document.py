@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Int
 
-from miwae.columns import Cells, Column, Hint
+from miwae.columns import Cells, Column, Hint, stored_text
 from miwae.documents._frame import NO_COLUMNS, Frame
 
 DEFAULT_NA = (
@@ -99,6 +99,10 @@ class Reading(abc.ABC):
     @abc.abstractmethod
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
         """The table with some cells replaced; those of text files as written if `as_text`."""
+
+    def texts(self, position: int, cells: Cells) -> list[str]:
+        """Values of a column as the file writes them; as people do where it has types."""
+        return [stored_text(value, cells.storage) for value in cells.values.tolist()]
 
     def arrow_schema(self) -> bytes:
         """The types of the columns, as `frames.arrow_schema` writes them."""

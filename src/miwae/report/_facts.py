@@ -20,7 +20,7 @@ from miwae.columns import (
     missing_cells,
     missing_correlations,
     seconds_text,
-    value_text,
+    stored_text,
 )
 from miwae.inference import RowReport
 from miwae.tabular import EncodedTable, FittedTable, Imputed, LevelProbabilities
@@ -254,12 +254,10 @@ def shown_value(known: ColumnSchema, value: Any) -> str:
     """An imputed value as people write it, without more digits than it is worth."""
     if known.storage in TIMES:
         return seconds_text(float(value), known.storage).split(".")[0].removesuffix(" 00:00:00")
-    if known.storage == "boolean" and not known.kind.levels:
-        return str(bool(value))
     if known.storage == "number" and isinstance(value, float | np.floating):
         whole = known.kind.label in ("integer", "count") or abs(value) >= 1e4
         return f"{value:.0f}" if whole and abs(value) < 1e15 else f"{value:.4g}"
-    return value_text(value)
+    return stored_text(value, known.storage)
 
 
 def _together(columns: Sequence[Column]) -> tuple[Pair, ...]:

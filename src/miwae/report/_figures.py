@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from miwae.columns import (
-    TIMES,
-    ColumnSchema,
-    density_curve,
-    level_shares,
-    value_text,
-    visible_range,
-)
+from miwae.columns import TIMES, ColumnSchema, density_curve, level_shares, visible_range
 from miwae.report._facts import UNRELIABLE, shown_value
 
 WIDTH, HEIGHT = 320, 96
@@ -126,7 +119,7 @@ def _bars(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -> str
         parts.append(f'<text x="{left}" y="{height - 4}">and {left_out} rarer values</text>')
     label = f"shares of the values of {known.name}: "
     label += ", ".join(
-        f"{_cut(value_text(shares.levels[i]))} {shares.observed[i]:.0%} of observed"
+        f"{_cut(shown_value(known, shares.levels[i]))} {shares.observed[i]:.0%} of observed"
         + "".join(f" and {copy[i]:.0%} of imputed cells" for copy in shares.imputed)
         for i in order
     )
