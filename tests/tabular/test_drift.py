@@ -48,6 +48,9 @@ def test_ten_times_the_mass_is_noticed_with_the_factor(known, n):
     (event,) = drifted(known, new.assign(mass=10 * new["mass"])).values()
     assert (event.column, event.count) == ("mass", n)
     assert "times as much" in event.text
+    start, end = ("value is", "is it") if n == 1 else ("values are around", "are they")
+    assert event.text.startswith(f"column 'mass': the new {start} ")
+    assert event.text.endswith(f": {end} in the same unit?")
     (event,) = drifted(known, new.assign(mass=new["mass"] / 1_000)).values()
     assert "times less" in event.text
     assert "e+" not in event.text

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from miwae._words import counted
 from miwae.columns import TIMES, ColumnSchema, density_curve, level_shares, visible_range
 from miwae.report._facts import UNRELIABLE, shown_value
 
@@ -116,7 +117,9 @@ def _bars(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -> str
     left_out = len(shares.levels) - len(order)
     height = 24 * len(order) + (16 if left_out else 2)
     if left_out:
-        parts.append(f'<text x="{left}" y="{height - 4}">and {left_out} rarer values</text>')
+        parts.append(
+            f'<text x="{left}" y="{height - 4}">and {counted(left_out, "rarer value")}</text>'
+        )
     label = f"shares of the values of {known.name}: "
     label += ", ".join(
         f"{_cut(shown_value(known, shares.levels[i]))} {shares.observed[i]:.0%} of observed"

@@ -43,11 +43,14 @@ def drift(
         known = table.schema.columns[position]
         new = float(np.median(columns[position].values[seen]))
         centre = float(known.kind.scale.inverse(np.zeros(1))[0])  # pyright: ignore
+        one = int(seen.sum()) == 1
+        rest = "the rest of its row" if one else "the rest of their rows"
         text = (
-            f"column {known.name!r}: the new values are around {_plain(new)}, {abs(middle):.1f} "
+            f"column {known.name!r}: the new {'value is' if one else 'values are around'} "
+            f"{_plain(new)}, {abs(middle):.1f} "
             f"standard deviations from those that were learned, which are around {_plain(centre)}"
-            f"{_times(new, centre)}, and the rest of their rows does not explain it: are they in "
-            "the same unit?"
+            f"{_times(new, centre)}, and {rest} does not explain "
+            f"it: {'is it' if one else 'are they'} in the same unit?"
         )
         events.append(Event("drift", known.name, int(seen.sum()), text))
     return tuple(events)
