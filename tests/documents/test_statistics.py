@@ -51,6 +51,7 @@ def test_labels_are_levels_where_each_code_has_one(tmp_path, suffix):
     kinds = [known.kind.label for known in infer_schema(reading.columns).columns]
     assert kinds[0] == ("ordinal" if suffix == ".sav" else "categorical")
     assert reading.document.row_numbers().tolist() == [1, 2, 3, 4, 5]
+    assert [column.place(4) for column in reading.columns] == ["row 5"] * len(reading.columns)
 
 
 @pytest.mark.parametrize("suffix", [".dta", ".sav", ".xpt"])

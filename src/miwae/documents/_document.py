@@ -1,6 +1,7 @@
 """What every file format offers: columns in neutral form, and a copy with some cells replaced."""
 
 import abc
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -66,7 +67,11 @@ class Document(abc.ABC):
         return np.arange(self.n_rows)
 
     def place(self, row: int) -> str:
-        return f"{self.row_word} {self.row_numbers()[row]}"
+        return f"{self.row_word} {self._numbers[row]}"
+
+    @functools.cached_property
+    def _numbers(self) -> Int[np.ndarray, " N"]:
+        return self.row_numbers()
 
     def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
         """The cells of a column that are never overwritten, by what they are, in words."""
