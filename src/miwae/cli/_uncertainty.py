@@ -1,13 +1,21 @@
 """What is known of imputed cells: columns in the completed table, and files beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from miwae.cli._options import Uncertainty
-from miwae.columns import Cells, require_free
-from miwae.documents import FLAG, Document, Frame, Reading, require_writable, write_frame
+from miwae.columns import Cells
+from miwae.documents import (
+    FLAG,
+    Document,
+    Frame,
+    Reading,
+    require_free_names,
+    require_writable,
+    write_frame,
+)
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -36,10 +44,10 @@ def require_uncertainty(more: Uncertainty, output: str, n_imputations: int) -> N
         require_writable(None, path)
 
 
-def require_free_names(names: Sequence[str], more: Uncertainty) -> None:
+def require_room(document: Document, output: str, more: Uncertainty) -> None:
     """Refuse, before long work, a table that has a column called as one that will be added."""
     words = ((FLAG,) if more.flag else ()) + (() if more.interval is None else ENDS)
-    require_free(names, (name + word for name in names for word in words))
+    require_free_names(document, output, words)
 
 
 def interval_limits(
