@@ -10,7 +10,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "miwae"
 
 # From the bottom up. A module may import from its own layer and from those below.
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "_numerics", "_shapes", "_arrays", "_keys", "_row_keys", "kernels"}),
+    frozenset(
+        {"errors", "_numerics", "_shapes", "_arrays", "_keys", "_row_keys", "_words", "kernels"}
+    ),
     frozenset(
         {
             "_atomic",
@@ -22,7 +24,6 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_program_files",
             "_threads",
             "_memory",
-            "_words",
         }
     ),
     frozenset({"events", "_callers"}),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from miwae._words import counted
 from miwae.errors import DataError, SettingsError
 
 LARGEST = 1e15  # whose square, summed over cells, is a number of single precision
@@ -44,9 +45,10 @@ def as_incomplete(
     bad = seen & ~(np.abs(values) <= LARGEST)
     if bad.any():
         row, column = np.argwhere(bad)[0]
+        such = counted(int(bad.sum()), "such cell")
         raise DataError(
             f"observed cells must be finite, and no larger than {LARGEST:g}: row {row}, column "
-            f"{column} is {values[row, column]:g} ({int(bad.sum())} such cells); mark them as "
+            f"{column} is {values[row, column]:g} ({such}); mark them as "
             "missing, correct them, or standardise the column"
         )
     return values, seen

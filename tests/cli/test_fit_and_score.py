@@ -13,6 +13,10 @@ import numpy as np
 import pytest
 
 from cli.runs import Run, assert_fails, cells, miwae, succeeded, written
+from miwae.cli._options import Uncertainty
+from miwae.cli._uncertainty import write_beside
+from miwae.documents import open_document
+from miwae.tabular import LevelProbabilities
 
 ROWS = 20
 
@@ -307,6 +311,23 @@ def test_probabilities_have_a_line_for_each_level_of_each_imputed_cell(side_file
         at = "SML".index(completed[row + 1][3])
         assert own[: at + 1].sum() > 0.499
         assert own[at:].sum() > 0.499
+
+
+def test_levels_are_called_as_the_file_writes_them(tmp_path):
+    """Flags and times are numbers to the model."""
+    table, path = tmp_path / "table.csv", tmp_path / "levels.csv"
+    table.write_text("flag,shift,code\n,,\nTRUE,06:00,1.0\nFALSE,14:00,2.0\n")
+    reading = open_document(str(table)).read()
+    levels = {"boolean": (0.0, 1.0), "clock": (21600.0, 50400.0), "number": (1.0, 2.0)}
+    found = {
+        position: LevelProbabilities(np.array([0]), own, np.array([[0.25, 0.75]]), storage)
+        for position, (storage, own) in enumerate(levels.items())
+    }
+    write_beside(reading, Uncertainty(probabilities=str(path)), found=found)
+    words = ["FALSE", "TRUE", "06:00", "14:00", "1.0", "2.0"]
+    assert [line[2] for line in cells(path.read_bytes())[1:]] == words
+    in_python = [list(own.by_level(2)) for own in found.values()]
+    assert in_python == [["False", "True"], ["6:00:00", "14:00:00"], ["1", "2"]]
 
 
 def test_diagnostics_have_a_line_for_each_incomplete_row(side_files):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -92,6 +94,9 @@ def test_an_event_names_row_and_value():
     assert (event.about, event.column, event.count) == ("value", "a", 1)
     assert "the value 1e+300 in row 120 is impossible" in event.text
     assert result.seen.tolist() == [True] * 120 + [False, True]
+    in_file = replace(column_of(x), place=lambda row: f"line {row + 2}")
+    (event,) = schema_of(x).encoded(in_file).events
+    assert "in line 122 is impossible" in event.text
 
 
 def test_new_rows_are_judged_by_those_that_were_fitted():

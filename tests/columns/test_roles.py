@@ -57,6 +57,20 @@ def test_missing_cells_of_predictors_stay_with_an_event_that_is_no_warning():
     assert (event.about, event.column, event.count) == ("role", "x", 3)
 
 
+@pytest.mark.parametrize("role", ["predictor", "target"])
+def test_a_role_alone_does_not_make_free_text_known(role):
+    """Comments on penguins, which the user wants to be used."""
+    frame = table(Comments=[f"Adult {i} not sampled." for i in range(N)])
+    frame.loc[:2, "Comments"] = None
+    own = columns(frame)
+    known = infer_schema(own, roles={"Comments": role}).columns[2]
+    assert known.reason.endswith(f"; give its kind to have it used as a {role}")
+    (event,) = known.not_filled(own[2], zeros_if_empty=False)
+    assert "is not modelled" in event.text
+    (_, _, rest) = infer_schema(own, roles={"x": "both"}, rest="predictor").columns
+    assert "give its kind" not in rest.reason
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [

@@ -260,7 +260,7 @@ def test_scales_are_part_of_the_reason():
         ([1.5, 2.5], ["x", "2"], "positive from number", "text (str), such as x in row 0"),
         ([1, 2, 9], pd.Categorical([1, 2]), "integer from number", None),
         (["x", "y"], [NAN, 1.0], "binary from text", "number (float64), such as 1 in row 1"),
-        (["x", "y"], [True, False], "binary from text", "boolean (bool), such as 1 in row 0"),
+        (["x", "y"], [True, False], "binary from text", "boolean (bool), such as True in row 0"),
         ([1.5, 2.5], pd.to_datetime(["2020-01-01"]), "positive from number", None),
         (
             pd.to_datetime(["2020-01-01", "2021-01-01"]),

@@ -8,7 +8,7 @@ import pyreadstat
 import pytest
 
 from miwae.columns import Cells, infer_schema
-from miwae.documents import open_document, require_writable, write
+from miwae.documents import open_document, require_free_names, require_writable, write
 from miwae.errors import DataError
 
 SURVEY = pd.DataFrame(
@@ -51,6 +51,20 @@ def test_labels_are_levels_where_each_code_has_one(tmp_path, suffix):
     kinds = [known.kind.label for known in infer_schema(reading.columns).columns]
     assert kinds[0] == ("ordinal" if suffix == ".sav" else "categorical")
     assert reading.document.row_numbers().tolist() == [1, 2, 3, 4, 5]
+    assert [column.place(4) for column in reading.columns] == ["row 5"] * len(reading.columns)
+
+
+@pytest.mark.parametrize("suffix", [".dta", ".sav"])
+def test_a_column_called_as_a_further_one_is_refused_not_replaced(tmp_path, suffix):
+    """Names of further columns have no points in these files: `x.lower` is `x_lower` there."""
+    frame = pd.DataFrame({"x": [1.0, np.nan], "x_lower": [5.0, 6.0]})
+    path = tmp_path / f"in{suffix}"
+    getattr(pyreadstat, f"write_{suffix[1:]}")(frame, str(path))
+    document = open_document(str(path))
+    with pytest.raises(DataError, match="has a column 'x_lower' already"):
+        require_free_names(document, str(path), (".lower",))
+    require_free_names(document, str(tmp_path / "out.csv"), (".lower",))
+    require_free_names(document, str(path), (".upper", ".imputed"))
 
 
 @pytest.mark.parametrize("suffix", [".dta", ".sav", ".xpt"])

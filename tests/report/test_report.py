@@ -97,18 +97,18 @@ def test_examples_are_the_imputed_cells(hostile):
     numbers = report.data["columns"][0]["examples"]
     assert len(numbers) == 4
     for example in numbers:
-        row = example["row"] - 1
+        row = example["row"]
         assert frame[SCRIPT].isna()[row]
         for key, table in (("value", completed), ("lower", lower), ("upper", upper)):
             assert float(example[key]) == pytest.approx(table[SCRIPT][row], rel=1e-3)
     words = report.data["columns"][1]["examples"]
-    assert all(e["value"] == completed[IMAGE][e["row"] - 1] and not e["lower"] for e in words)
+    assert all(e["value"] == completed[IMAGE][e["row"]] and not e["lower"] for e in words)
     likely = imputer.probabilities(frame)[IMAGE]
     for example in words:
-        expected = likely.loc[example["row"] - 1].max()
+        expected = likely.loc[example["row"]].max()
         assert example["probability"] == pytest.approx(expected, rel=1e-5)
     days = report.data["columns"][3]["examples"]
-    assert days[0]["value"] == str(completed["day"][days[0]["row"] - 1].date())
+    assert days[0]["value"] == str(completed["day"][days[0]["row"]].date())
 
 
 def test_four_sentences_and_what_not_to_trust(facts):

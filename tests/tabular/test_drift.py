@@ -25,6 +25,7 @@ def birds(n=N, seed=1):
             "flipper": flipper,
             "price": np.exp(5 + log_price),
             "cost": np.exp(3 + log_price + 0.2 * rng.normal(size=n)),
+            "score": rng.normal(size=n),
         }
     )
 
@@ -48,9 +49,20 @@ def test_ten_times_the_mass_is_noticed_with_the_factor(known, n):
     (event,) = drifted(known, new.assign(mass=10 * new["mass"])).values()
     assert (event.column, event.count) == ("mass", n)
     assert "times as much" in event.text
+    start, end = ("value is", "is it") if n == 1 else ("values are around", "are they")
+    assert event.text.startswith(f"column 'mass': the new {start} ")
+    assert event.text.endswith(f": {end} in the same unit?")
     (event,) = drifted(known, new.assign(mass=new["mass"] / 1_000)).values()
     assert "times less" in event.text
     assert "e+" not in event.text
+
+
+def test_nothing_is_a_multiple_of_the_mean_of_standardised_scores(known):
+    """Of health in Ecdat's Doctor, whose mean is -0.00004, it was 376000 times as much."""
+    new = birds(20, seed=2)
+    (event,) = drifted(known, new.assign(score=new["score"] + 50)).values()
+    assert event.column == "score"
+    assert "times" not in event.text
 
 
 @pytest.mark.parametrize(("n", "looked_at"), [(1, 0), (20, 1)])

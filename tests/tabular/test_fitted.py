@@ -221,7 +221,7 @@ def test_probabilities_sum_to_one_and_the_most_probable_level_is_imputed(fitted,
     assert coded
     assert coded <= set(found)
     for position in coded:
-        rows, levels, values = found[position]
+        rows, levels, values, _ = found[position]
         np.testing.assert_array_equal(rows, cells[position].rows)
         np.testing.assert_allclose(values.sum(axis=1), 1, rtol=1e-6)
         most = [levels[i] for i in values.argmax(axis=1)]
@@ -231,7 +231,7 @@ def test_probabilities_sum_to_one_and_the_most_probable_level_is_imputed(fitted,
 def test_probabilities_are_the_frequencies_of_draws(fitted, table):
     n_imputations = 400
     copies, _ = fitted.draws(table, n_imputations)
-    for position, (_, levels, values) in fitted.probabilities(table).items():
+    for position, (_, levels, values, _) in fitted.probabilities(table).items():
         drawn = np.stack([copy[position].values for copy in copies])
         for level, expected in zip(levels, values.T, strict=True):
             error = np.sqrt(expected * (1 - expected) / n_imputations) + 0.02

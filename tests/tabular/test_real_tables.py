@@ -80,7 +80,7 @@ def test_gender_is_imputed_no_worse_than_by_its_mode():
         table = encoded({**columns, "gender": hidden(gender, rows)})
         fitted = FittedTable.fit(table, TableSettings(**SMALL_NETWORKS, max_steps=200, seed=seed))
         position, truth = list(columns).index("gender"), gender.values[rows]
-        _, levels, p = fitted.probabilities(table)[position]
+        _, levels, p, _ = fitted.probabilities(table)[position]
         shares = np.array([(gender.values[~rows] == level).mean() for level in levels])
         codes = np.searchsorted(levels, truth)
         imputed = fitted.means(table).cells[position].values

@@ -41,12 +41,7 @@ from miwae.cli._stream import (
     large_table,
     pieces_are_enough,
 )
-from miwae.cli._uncertainty import (
-    interval_limits,
-    require_free_names,
-    require_uncertainty,
-    write_beside,
-)
+from miwae.cli._uncertainty import interval_limits, require_room, require_uncertainty, write_beside
 from miwae.columns import require_free
 from miwae.documents import (
     Document,
@@ -120,7 +115,7 @@ def impute(
     started, writing = time.monotonic(), 0.0
     file = opened(source, form, kind, bounds, roles)
     require_writable(file.document, output, long=n_imputations > 0)
-    require_free_names(file.document.names, more)
+    require_room(file.document, output, more)
     if model is not None:
         ready = _loaded(model, file)
         known = Inspected.of(file, ready.reading, ready.fitted.schema)

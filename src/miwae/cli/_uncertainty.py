@@ -1,13 +1,21 @@
 """What is known of imputed cells: columns in the completed table, and files beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from miwae.cli._options import Uncertainty
-from miwae.columns import Cells, require_free, value_text
-from miwae.documents import FLAG, Document, Frame, Reading, require_writable, write_frame
+from miwae.columns import Cells
+from miwae.documents import (
+    FLAG,
+    Document,
+    Frame,
+    Reading,
+    require_free_names,
+    require_writable,
+    write_frame,
+)
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -36,10 +44,10 @@ def require_uncertainty(more: Uncertainty, output: str, n_imputations: int) -> N
         require_writable(None, path)
 
 
-def require_free_names(names: Sequence[str], more: Uncertainty) -> None:
+def require_room(document: Document, output: str, more: Uncertainty) -> None:
     """Refuse, before long work, a table that has a column called as one that will be added."""
     words = ((FLAG,) if more.flag else ()) + (() if more.interval is None else ENDS)
-    require_free(names, (name + word for name in names for word in words))
+    require_free_names(document, output, words)
 
 
 def interval_limits(
@@ -67,20 +75,20 @@ def write_beside(
     found: "Mapping[int, LevelProbabilities] | None" = None,
 ) -> None:
     if more.probabilities is not None:
-        _write_probabilities(reading.document, found or {}, more.probabilities)
+        _write_probabilities(reading, found or {}, more.probabilities)
     if more.diagnostics is not None:
         _write_diagnostics(reading.document, imputed, more.diagnostics)
 
 
 def _write_probabilities(
-    document: Document, found: "Mapping[int, LevelProbabilities]", path: str
+    reading: Reading, found: "Mapping[int, LevelProbabilities]", path: str
 ) -> None:
     """One line for each level of each imputed cell, in the order of the rows."""
-    lines = []
-    for position, (rows, levels, values) in found.items():
-        texts = [value_text(level) for level in levels]
-        for row, own in zip(rows.tolist(), values.tolist(), strict=True):
-            lines += [(row, position, *pair) for pair in zip(texts, own, strict=True)]
+    document, lines = reading.document, []
+    for position, own in found.items():
+        texts = reading.texts(position, own.level_cells)
+        for row, values in zip(own.rows.tolist(), own.values.tolist(), strict=True):
+            lines += [(row, position, *pair) for pair in zip(texts, values, strict=True)]
     lines.sort(key=lambda line: line[:2])
     numbers = document.row_numbers().tolist()
     shown = [(numbers[row], document.names[j], *rest) for row, j, *rest in lines]

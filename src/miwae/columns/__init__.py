@@ -33,10 +33,12 @@ from miwae.columns._values import (
     ROW,
     TIMES,
     Marks,
+    Storage,
     check_names,
     is_missing,
     require_free,
     seconds_text,
+    stored_text,
     value_text,
 )
 from miwae.columns._writing import (

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from miwae._words import counted
-from miwae.columns._values import TIMES, Storage, seconds_text, value_text
+from miwae.columns._values import Storage, stored_text
 from miwae.errors import DataError
 from miwae.events import Event
 
@@ -75,9 +75,7 @@ class Column:
     def text(self, row: int) -> str:
         """The value of a cell as people write it."""
         value = float(self.values[row])
-        if self.storage in TIMES:
-            return seconds_text(value, self.storage) if np.isfinite(value) else str(value)
-        return value_text(self.levels[int(value)] if self.levels else value)
+        return stored_text(self.levels[int(value)] if self.levels else value, self.storage)
 
     def require_finite(self) -> None:
         infinite = np.flatnonzero(~self.missing & ~np.isfinite(self.values))

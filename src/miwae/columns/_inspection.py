@@ -202,7 +202,7 @@ def _copies(columns: Sequence[Column]) -> list[Hint]:
 
 def _sparse(column: Column, known: ColumnSchema, columns: Sequence[Column]) -> list[Hint]:
     n_missing = known.gaps(column, columns).n_missing  # without cells that do not apply
-    is_imputed = known.kind.modelled and known.role != "predictor"
+    is_imputed = known.is_imputed(column, zeros_if_empty=False)  # constants, too
     if not is_imputed or not is_sparse(column.n_observed, n_missing):
         return []
     text = (

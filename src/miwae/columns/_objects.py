@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from miwae.columns._column import TIMES, Cells, Column, Flags, Storage
+from miwae.columns._column import Cells, Column, Flags, Storage
 from miwae.columns._reading import (
     coded_column,
     number_column,
@@ -19,7 +19,7 @@ from miwae.columns._reading import (
     ticks_of,
     ticks_of_day,
 )
-from miwae.columns._values import Marks, is_missing, key_of, keys_of, seconds_of, storage_of
+from miwae.columns._values import TIMES, Marks, is_missing, key_of, keys_of, seconds_of, storage_of
 from miwae.columns._writing import as_booleans, as_finite, cannot_fill
 from miwae.errors import DataError
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from miwae._words import counted, visible
-from miwae.columns._column import TIMES, Cells, Column, Storage
+from miwae.columns._column import Cells, Column, Storage
 from miwae.columns._conditions import checked_condition, holds
 from miwae.columns._order import RowOrder
 from miwae.columns._plausible import EVERYTHING, Range, plausible_range, without_impossible
@@ -20,7 +20,7 @@ from miwae.columns._user_settings import (
     checked_role,
     require_kind,
 )
-from miwae.columns._values import value_text
+from miwae.columns._values import TIMES, value_text
 from miwae.columns.kinds import (
     KINDS_IN_ORDER,
     LABELS,
@@ -97,8 +97,7 @@ class ColumnSchema:
             return ()
         stay = counted(n_missing, "missing cell stays", "missing cells stay")
         if self.role in ("ignore", "predictor"):
-            how = "ignored" if self.role == "ignore" else "a predictor, which is not imputed"
-            text = f"column {self.name!r} is {how}: its {stay} missing"
+            text = f"column {self.name!r} is {self._how_unfilled()}: its {stay} missing"
             return (Event("role", self.name, n_missing, text),)
         if isinstance(self.kind, Empty):
             text = f"column {self.name!r} has no observed cell: nothing is imputed"
@@ -107,6 +106,14 @@ class ColumnSchema:
         if column.n_observed and column.storage != "other":
             text += "; give its kind to have it imputed"
         return (Event("not filled", self.name, n_missing, text),)
+
+    def _how_unfilled(self) -> str:
+        """What a role makes of a column that is not imputed, in words."""
+        if self.role == "ignore":
+            return "ignored"
+        if isinstance(self.kind, Skipped):
+            return "not modelled, and predicts nothing"
+        return "a predictor, which is not imputed"
 
     def require_room(self, column: Column) -> None:
         """Refuse, before long work, a column whose type cannot hold what will be imputed."""
@@ -240,7 +247,10 @@ def _column_schema(
         kind, reason = _specified(asked, usual, facts, bounds)
     if bounds is not None:
         _require_within(column, kind, bounds)
-    reason = f"{reason}; {kind.remark}" if kind.remark else reason
+    remark = kind.remark
+    if asked is None and role in ("predictor", "target") and isinstance(kind, Skipped):
+        remark = f"give its kind to have it used as a {role}"
+    reason = f"{reason}; {remark}" if remark else reason
     return ColumnSchema(
         name=column.name,
         kind=kind,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from miwae.columns._column import TIMES, Column, Storage
-from miwae.columns._values import MOST_WHOLE
+from miwae.columns._column import Column, Storage
+from miwae.columns._values import MOST_WHOLE, TIMES
 from miwae.errors import DataError
 
 # Distinct values are listed up to this many; a column with more of them has "many".

@@ -115,6 +115,17 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
+def stored_text(value: Any, storage: str | None) -> str:
+    """A value of a column as people write it: 1 of booleans is True, seconds are times."""
+    if isinstance(value, str):
+        return value
+    if storage == "boolean":
+        return str(bool(value))
+    if storage in TIMES and np.isfinite(value):
+        return seconds_text(value, storage)
+    return value_text(value)
+
+
 def seconds_text(seconds: float, storage: str) -> str:
     """An instant, a duration or a time of day as people write it."""
     try:

@@ -15,6 +15,7 @@ from miwae.documents._document import DEFAULT_NA, Document, Reading
 from miwae.documents._files import (
     is_text,
     open_document,
+    require_free_names,
     require_writable,
     suffix_of,
     write,

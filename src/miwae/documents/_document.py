@@ -1,6 +1,7 @@
 """What every file format offers: columns in neutral form, and a copy with some cells replaced."""
 
 import abc
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -8,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Int
 
-from miwae.columns import Cells, Column, Hint
+from miwae.columns import Cells, Column, Hint, stored_text
 from miwae.documents._frame import NO_COLUMNS, Frame
 
 DEFAULT_NA = (
@@ -66,7 +67,11 @@ class Document(abc.ABC):
         return np.arange(self.n_rows)
 
     def place(self, row: int) -> str:
-        return f"{self.row_word} {self.row_numbers()[row]}"
+        return f"{self.row_word} {self._numbers[row]}"
+
+    @functools.cached_property
+    def _numbers(self) -> Int[np.ndarray, " N"]:
+        return self.row_numbers()
 
     def fixed(self, position: int) -> Mapping[str, Bool[np.ndarray, " N"]]:
         """The cells of a column that are never overwritten, by what they are, in words."""
@@ -99,6 +104,10 @@ class Reading(abc.ABC):
     @abc.abstractmethod
     def frame(self, cells: Patch, *, as_text: bool = False) -> Frame:
         """The table with some cells replaced; those of text files as written if `as_text`."""
+
+    def texts(self, position: int, cells: Cells) -> list[str]:
+        """Values of a column as the file writes them; as people do where it has types."""
+        return [stored_text(value, cells.storage) for value in cells.values.tolist()]
 
     def arrow_schema(self) -> bytes:
         """The types of the columns, as `frames.arrow_schema` writes them."""

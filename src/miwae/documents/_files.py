@@ -6,7 +6,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from miwae._atomic import require_directory, write_atomically
 from miwae._extras import extra
@@ -174,6 +174,18 @@ def require_writable(document: Document | None, path: str, *, long: bool = False
         require_directory(path)
 
 
+def require_free_names(document: Document, path: str, words: Sequence[str]) -> None:
+    """Refuse, before long work, a table with a column called as `write` calls a further one."""
+    family = _family_to_write(document.family, path)
+    further = (_called(name + word, family) for name in document.names for word in words)
+    require_free(document.names, further)
+
+
+def _called(name: str, family: Family) -> str:
+    """The name of a further column; statistics programs allow no points in it."""
+    return name.replace(".", "_") if family == "statistics" else name
+
+
 def write(
     reading: Reading,
     path: str,
@@ -198,8 +210,7 @@ def write(
     family, suffix, new = _family_to_write(own, path), suffix_of(path), cells or {}
     as_text = family == own == "text"
     added = further_columns(reading, new, further or {}, flag=flag, as_text=as_text)
-    if family == "statistics":  # whose names have no points
-        added = Frame(tuple(name.replace(".", "_") for name in added.names), added.columns)
+    added = Frame(tuple(_called(name, family) for name in added.names), added.columns)
     if family == own:
         _put(path, reading.patched(new, suffix, added))
     else:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -68,7 +68,8 @@ class StatisticsDocument(Document):
         from miwae import frames
 
         columns = frames.columns(self.labelled, tuple(marks))
-        return StatisticsReading(columns=tuple(columns), document=self)
+        placed = tuple(replace(column, place=self.place) for column in columns)
+        return StatisticsReading(columns=placed, document=self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

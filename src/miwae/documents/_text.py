@@ -135,7 +135,7 @@ class TextReading(Reading):
     def patched(self, cells: Patch, suffix: str = "", added: Frame = NO_COLUMNS) -> bytes:
         document, dialect, changes = self.document, self.dialect(suffix), []
         for position, new in cells.items():
-            texts, quoted = self._texts(position, new), self.parsed[position].quoted
+            texts, quoted = self.texts(position, new), self.parsed[position].quoted
             fields = [dialect.field(text, quoted=quoted) for text in texts]
             changes.append((document.fields(position).taken(new.rows), fields))
         data = document.data
@@ -163,7 +163,7 @@ class TextReading(Reading):
         for position, parsed in enumerate(self.parsed):
             texts, new = self.document.texts(position), cells.get(position)
             if new is not None:
-                for row, text in zip(new.rows.tolist(), self._texts(position, new), strict=True):
+                for row, text in zip(new.rows.tolist(), self.texts(position, new), strict=True):
                     texts[row] = text
                 parsed = parsed if as_text else self._again(position, texts, new)
             columns.append(texts if as_text else _objects(parsed, texts))
@@ -194,14 +194,14 @@ class TextReading(Reading):
                 hints.append(Hint(column.name, text, f"--only-na {options}"))
         return tuple(hints)
 
-    def _texts(self, position: int, new: Cells) -> list[str]:
+    def texts(self, position: int, cells: Cells) -> list[str]:
         column, form, *_ = self.parsed[position]
-        if new.storage == "duration":
+        if cells.storage == "duration":
             raise DataError(
                 f"column {column.name!r} was learned from durations, which text files are not "
                 "filled with: use Parquet, Feather or Excel"
             )
-        return cell_texts_of(new, form)
+        return cell_texts_of(cells, form)
 
     def _again(self, position: int, texts: list[str], new: Cells) -> ParsedColumn:
         """A completed column, typed anew, since it may have had no values before."""

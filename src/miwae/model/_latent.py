@@ -14,6 +14,7 @@ from miwae._compilation import compiled
 from miwae._numerics import by_blocks
 from miwae._shapes import Eta, Latents, OneKey, PerSample, Rows, Seen, Table, TableSeen
 from miwae._threads import require_own_process
+from miwae._words import counted
 from miwae.errors import DataError
 from miwae.model._amortizers import AbstractAmortizer
 from miwae.model._priors import AbstractPrior
@@ -79,9 +80,10 @@ def check_data(
     impossible = seen & ~by_blocks(functools.partial(_supported, observation), values)
     if impossible.any():
         row, column = np.argwhere(impossible)[0]
+        such = counted(int(impossible.sum()), "such cell")
         raise DataError(
             f"row {row}, column {column} is {values[row, column]}, which "
-            f"{type(observation).__name__} does not allow ({int(impossible.sum())} such cells)"
+            f"{type(observation).__name__} does not allow ({such})"
         )
     return values, seen
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from miwae._words import counted
 from miwae.columns import Column, density_curve, level_shares, plain_values, visible_range
 from miwae.errors import DataError, SettingsError
 from miwae.plots._style import (
@@ -72,7 +73,7 @@ def density(
     ax.set_xlim(low, high)
     show_times(ax.xaxis, own)
     n_beyond = int(np.count_nonzero((everything < low) | (everything > high)))
-    beyond = f"  ({n_beyond} cells beyond the axis)" if n_beyond else ""
+    beyond = f"  ({counted(n_beyond, 'cell')} beyond the axis)" if n_beyond else ""
     _legend_of_areas(ax, groups)
     return finished(ax, xlabel=short(own.name) + beyond, ylabel=_by(by))
 
@@ -148,7 +149,8 @@ def bars(
     without_frame(ax)
     _legend_of_bars(ax)
     left = len(levels) - n_shown
-    more = f" ({left} more values are not shown)" if left else ""
+    hidden = counted(left, "more value is", "more values are")
+    more = f" ({hidden} not shown)" if left else ""
     return finished(ax, xlabel=f"share of the cells of {short(column)}{more}")
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from miwae import frames
 from miwae._extras import extra
-from miwae.columns import Column, seconds_text, value_text
+from miwae.columns import Column, seconds_text, stored_text
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def short(name: Any) -> str:
 
 def label_of(column: Column, value: Any) -> str:
     """A value of a column as a label."""
-    return short(bool(value) if column.storage == "boolean" else value_text(value))
+    return short(stored_text(value, column.storage))
 
 
 def columns_of(frame: Any) -> list[Column]:

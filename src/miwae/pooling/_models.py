@@ -102,9 +102,10 @@ def fit_columns(copies: Copies, model: Model, target: str, features: Sequence[st
 def _response(values: Any, model: Model, number: int) -> Any:
     if values.dtype == "category" or (model.binary and values.nunique() != 2):
         needed = "two" if model.binary else "numbers, booleans or two"
+        found = counted(values.nunique(), "distinct value")
         raise DataError(
-            f"the target {values.name!r} has {values.nunique()} distinct values in copy {number}: "
-            f"the model needs {needed}. {REMEDY}"
+            f"the target {values.name!r} has {found} in copy {number}: the model needs "
+            f"{needed}. {REMEDY}"
         )
     return (values == values.max() if model.binary else values).astype(float)
 
@@ -168,8 +169,8 @@ def _problem(column: Column, levels: Mapping[str, Sequence[Any]]) -> str | None:
         kind = f"holds {TIMES.get(column.storage, column.storage)} ({column.dtype})"
         return f"{kind}, which has no agreed coding as numbers. {REMEDY}"
     if column.n_missing:
-        n = column.n_missing
-        return f"still has {n} missing cells, because it was not imputed: leave it out"
+        cells = counted(column.n_missing, "missing cell")
+        return f"still has {cells}, because it was not imputed: leave it out"
     if len(levels.get(column.name, "ab")) < 2:
         return "has a single level in all copies: leave it out"
     return None

@@ -20,7 +20,7 @@ from miwae.columns import (
     missing_cells,
     missing_correlations,
     seconds_text,
-    value_text,
+    stored_text,
 )
 from miwae.inference import RowReport
 from miwae.tabular import EncodedTable, FittedTable, Imputed, LevelProbabilities
@@ -38,7 +38,7 @@ VERSIONS = ("miwae", "jax", "numpy", "scipy", "scikit-learn", "narwhals")
 
 @dataclass(frozen=True)
 class Example:
-    row: int  # from 1
+    row: int  # as the program counts that shows the table
     value: str
     lower: str = ""  # of the 90 % interval; empty for categories
     upper: str = ""
@@ -83,7 +83,7 @@ class WeightFacts:
 
 
 class OddRow(NamedTuple):
-    row: int  # from 1
+    row: int  # as the program counts that shows the table
     log_density: float
     n_observed: int
 
@@ -91,6 +91,7 @@ class OddRow(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     title: str
+    row_word: str  # what a row is called: a line of a text file
     n_rows: int
     n_missing: int
     n_imputed: int
@@ -136,6 +137,7 @@ def facts_of(
     odd, n_scored = _odd_rows(fitted, columns)
     return Facts(
         title=title,
+        row_word=_place(columns, 0)[0],
         n_rows=inspection.n_rows,
         n_missing=inspection.n_missing,
         n_imputed=sum(len(cells.rows) for cells in imputed.cells.values()),
@@ -219,7 +221,7 @@ def _examples(
             ends = () if known.kind.levels or not known.kind.modelled else ends
             said = (shown_value(known, v) for v in (value, *ends))
             p = float(_at(likely, i, place).max()) if i in likely else None
-            texts.append(Example(int(row) + 1, *said, probability=p))
+            texts.append(Example(_place(columns, row)[1], *said, probability=p))
         examples[i] = tuple(texts)
     return examples
 
@@ -240,6 +242,12 @@ def _rows_to_show(cells: Mapping[int, Cells]) -> dict[int, np.ndarray]:
     return shown
 
 
+def _place(columns: Sequence[Column], row: Any) -> tuple[str, int]:
+    """The word and the number of a row, as the program counts that shows the table."""
+    word, number = columns[0].place(int(row)).rsplit(" ", 1)
+    return word, int(number)
+
+
 def _at(cells: Mapping[int, Cells | LevelProbabilities], position: int, row: Any) -> Any:
     own = cells[position]
     return own.values[np.searchsorted(own.rows, row)]
@@ -255,12 +263,10 @@ def shown_value(known: ColumnSchema, value: Any) -> str:
     if known.storage in TIMES:
         text = seconds_text(float(value), known.storage).split(".")[0].removesuffix(" 00:00:00")
         return text.removesuffix(":00") if known.storage == "clock" else text
-    if known.storage == "boolean":
-        return str(bool(value))
     if known.storage == "number" and isinstance(value, float | np.floating):
         whole = known.kind.label in ("integer", "count") or abs(value) >= 1e4
         return f"{value:.0f}" if whole and abs(value) < 1e15 else f"{value:.4g}"
-    return value_text(value)
+    return stored_text(value, known.storage)
 
 
 def _together(columns: Sequence[Column]) -> tuple[Pair, ...]:
@@ -309,5 +315,9 @@ def _odd_rows(fitted: FittedTable, columns: Sequence[Column]) -> tuple[tuple[Odd
     scores = np.where(table.trainable, scores, np.inf)
     lowest = np.argsort(scores, kind="stable")[:ODD_ROWS]
     n_observed = table.observed.sum(axis=1)
-    odd = (OddRow(int(rows[i]) + 1, float(scores[i]), int(n_observed[i])) for i in lowest)
+    numbers = (_place(columns, rows[i])[1] for i in lowest)
+    odd = (
+        OddRow(number, float(scores[i]), int(n_observed[i]))
+        for number, i in zip(numbers, lowest, strict=True)
+    )
     return tuple(row for row in odd if np.isfinite(row.log_density)), len(rows)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from miwae._words import counted
 from miwae.columns import TIMES, ColumnSchema, density_curve, level_shares, visible_range
 from miwae.report._facts import UNRELIABLE, shown_value
 
@@ -107,7 +108,8 @@ def _bars(known: ColumnSchema, observed: np.ndarray, imputed: np.ndarray) -> str
     height = step * len(order)
     if left_out := len(shares.levels) - len(order):
         height += 14
-        parts.append(f'<text x="{LEFT}" y="{height - 4}">and {left_out} rarer values</text>')
+        more = counted(left_out, "rarer value")
+        parts.append(f'<text x="{LEFT}" y="{height - 4}">and {more}</text>')
     label = f"shares of the values of {known.name}: "
     label += ", ".join(
         f"{names[i]} {shares.observed[i]:.0%} of observed"

@@ -37,16 +37,16 @@ def _of_idle_conditions(table: EncodedTable) -> list[Event]:
 
 def _of_sparse_columns(table: EncodedTable) -> list[Event]:
     events = []
-    for position in table.schema.modelled:
-        missing, is_imputed, n_not_applicable = table.gaps[position]
+    for name, gap in zip(table.schema.names, table.gaps, strict=True):  # constants, too
+        missing, is_imputed, n_not_applicable = gap
         n_missing = int(np.count_nonzero(missing))
         n_observed = len(missing) - n_missing - n_not_applicable
         if not is_imputed or not is_sparse(n_observed, n_missing):
             continue
-        name, n_rows = table.schema.names[position], n_observed + n_missing
         text = (
-            f"column {name!r} has a value in {n_observed} of {n_rows} rows: what is imputed "
-            "is hardly more than a guess; the role 'ignore' (--ignore) leaves it as it is"
+            f"column {name!r} has a value in {n_observed} of {n_observed + n_missing} rows: what "
+            "is imputed is hardly more than a guess; the role 'ignore' (--ignore) leaves it as it "
+            "is"
         )
         events.append(Event("few values", name, n_observed, text))
     return events

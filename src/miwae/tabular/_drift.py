@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from miwae._row_keys import row_keys
-from miwae.columns import Column, value_text
+from miwae.columns import Column, ColumnSchema, Scale, value_text
 from miwae.columns.kinds import Number, Points
 from miwae.events import Event
 from miwae.model import Autoencoder
@@ -18,6 +18,9 @@ from miwae.training import Evaluation, Unseen
 # Standard deviations of what was learned, on the scale of the model, between the median of new
 # cells and the centre: below, there is nothing to look at. Few cells are often far out by chance.
 SUSPICIOUS, OF_FEW, FEW = 2.0, 5.0, 10
+
+# Of a standard deviation: as far from zero as rounding puts the mean of standardised scores.
+NEXT_TO_NOTHING = 0.01
 
 # The probability of a value as far out, given the other cells of its row, that is drift if half of
 # the cells have it or less, and in how many rows it is looked for.
@@ -40,17 +43,36 @@ def drift(
         if not np.nanmedian(own) < RARE:
             continue
         position, seen = table.schema.modelled[j], table.observed[:, j]
-        known = table.schema.columns[position]
-        new = float(np.median(columns[position].values[seen]))
-        centre = float(known.kind.scale.inverse(np.zeros(1))[0])  # pyright: ignore
-        text = (
-            f"column {known.name!r}: the new values are around {_plain(new)}, {abs(middle):.1f} "
-            f"standard deviations from those that were learned, which are around {_plain(centre)}"
-            f"{_times(new, centre)}, and the rest of their rows does not explain it: are they in "
-            "the same unit?"
-        )
-        events.append(Event("drift", known.name, int(seen.sum()), text))
+        new = columns[position].values[seen]
+        events.append(_event(table.schema.columns[position], new, middle))
     return tuple(events)
+
+
+def _event(known: ColumnSchema, values: Float[np.ndarray, " V"], middle: float) -> Event:
+    """What is said of new values that are so many standard deviations from what was learned."""
+    new, n = float(np.median(values)), len(values)
+    centre, may_be_zero = _centre(known.kind.scale)  # pyright: ignore
+    found, rest, are = "values are around", "the rest of their rows does", "are they"
+    if n == 1:
+        found, rest, are = "value is", "the rest of its row does", "is it"
+    text = (
+        f"column {known.name!r}: the new {found} {_plain(new)}, {abs(middle):.1f} standard "
+        f"deviations from those that were learned, which are around {_plain(centre)}"
+        f"{'' if may_be_zero else _times(new, centre)}, and {rest} not explain it: {are} in the "
+        "same unit?"
+    )
+    return Event("drift", known.name, n, text)
+
+
+def _centre(scale: Scale) -> tuple[float, bool]:
+    """The centre of what was learned, and whether it may be zero, of which nothing is a multiple.
+
+    So it is for scores, which have been standardised.
+    """
+    centre = float(scale.inverse(np.zeros(1))[0])
+    if scale.shape == "log" or abs(centre) >= scale.deviation:
+        return centre, False
+    return (0.0 if abs(centre) < NEXT_TO_NOTHING * scale.deviation else centre), True
 
 
 def _suspicious(table: EncodedTable) -> dict[int, float]:

@@ -15,7 +15,7 @@ from miwae._keys import fold_in
 from miwae._progress import Progressor
 from miwae._threads import require_own_process
 from miwae._words import counted
-from miwae.columns import Cells, Column, Schema, value_text
+from miwae.columns import Cells, Column, Schema, Storage, stored_text
 from miwae.errors import DataError
 from miwae.events import Event
 from miwae.inference import RowReport
@@ -43,12 +43,19 @@ class LevelProbabilities(NamedTuple):
     rows: Int[np.ndarray, " H"]  # of the missing cells
     levels: tuple[Any, ...]
     values: Float[np.ndarray, "H V"]  # one row for each cell; they sum to 1
+    storage: Storage  # of the column: what the levels stand for, where they are numbers
+
+    @property
+    def level_cells(self) -> Cells:
+        """The levels as cells of the column, to write them as it does."""
+        places, levels = np.arange(len(self.levels)), np.fromiter(self.levels, object)
+        return Cells(places, levels, storage=self.storage, levels=self.levels)
 
     def by_level(self, n_rows: int) -> dict[str, Float[np.ndarray, " N"]]:
         """Those of each level in all rows of the table, NaN where the cell is observed."""
         p = np.full((n_rows, len(self.levels)), np.nan)
         p[self.rows] = self.values
-        return {value_text(level): p[:, v] for v, level in enumerate(self.levels)}
+        return {stored_text(level, self.storage): p[:, v] for v, level in enumerate(self.levels)}
 
 
 class Imputed(NamedTuple):
@@ -303,12 +310,13 @@ class FittedTable:
         _, mean, _ = ensemble.statistics(x, observed, slice(None))
         found = {}
         for position, place in zip(self.schema.modelled, self._model.levels, strict=True):
-            levels = self.schema.columns[position].kind.levels
+            known = self.schema.columns[position]
             missing, is_imputed, _ = table.gaps[position]
-            if levels and is_imputed and missing.any():
+            if known.kind.levels and is_imputed and missing.any():
                 values = mean[missing[rows], place]
                 values /= values.sum(axis=1, keepdims=True)  # the rounding of single precision
-                found[position] = LevelProbabilities(np.flatnonzero(missing), levels, values)
+                own = np.flatnonzero(missing), known.kind.levels, values, known.storage
+                found[position] = LevelProbabilities(*own)
         return found
 
     def log_prob(

@@ -337,7 +337,7 @@ def _reason_to_stop(run: _Run, state: TrainingState) -> str | None:
         return f"stopped after {counted(step, 'step')}: {TIME_IS_UP}"
     if run.evaluation and settings.patience is not None and int(state.waited) >= settings.patience:
         return (
-            f"stopped after {step} steps: held-out cells did not improve by "
+            f"stopped after {counted(step, 'step')}: held-out cells did not improve by "
             f"{settings.min_improvement:g} in {settings.patience} evaluations"
         )
     return None
@@ -385,7 +385,8 @@ def _with_held_out_cells(run: _Run, moment: _Moment) -> tuple[TrainingState, str
         why = "no step improved the first state" if n_steps == 0 else TIME_IS_UP
         return moment.state, f"{NOT_LEARNED}: {why}"
     state = eqx.tree_at(lambda s: s.best, state, state.result(settings))
-    return state, f"went on from the best state for {done} steps with the held-out cells"
+    steps = counted(done, "step")
+    return state, f"went on from the best state for {steps} with the held-out cells"
 
 
 def _polished(run: _Run, moment: _Moment) -> TrainingState:

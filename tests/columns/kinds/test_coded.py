@@ -138,7 +138,7 @@ def test_one_and_true_and_the_text_1_are_three_levels_where_a_column_has_them():
     assert codes(known, ["x", "1"]) == ([4.0, 3.0], ())
     assert codes(known, [False, True]) == (
         [None, 0.0],
-        (not_usable("0", "was not seen in fitting"),),
+        (not_usable("False", "was not seen in fitting"),),
     )
 
 

@@ -6,10 +6,10 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from miwae.columns._column import TIMES, Column, Numbers
+from miwae.columns._column import Column, Numbers
 from miwae.columns._scales import Scale, choose_scale
 from miwae.columns._summary import Summary
-from miwae.columns._values import DAY
+from miwae.columns._values import DAY, TIMES
 from miwae.columns.kinds._base import Limits, Recognised
 from miwae.columns.kinds._number import AbstractScaled
 

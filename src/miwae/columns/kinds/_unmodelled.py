@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from miwae._words import counted
 from miwae.columns._column import Column, Numbers
 from miwae.columns._order import RowOrder
 from miwae.columns._summary import MOST_DISTINCT, Summary
@@ -146,7 +147,8 @@ class Skipped(AbstractUnmodelled):
             reason = f"more than {MOST_DISTINCT} distinct values are too many for categories"
             return Recognised(cls(), reason)
         if column.storage == "text" and n < OFTEN * n_distinct and _are_sentences(summary.values):
-            reason = f"free text: {n_distinct} different sentences in {n} cells"
+            sentences, cells = counted(n_distinct, "different sentence"), counted(n, "cell")
+            reason = f"free text: {sentences} in {cells}"
             return Recognised(cls(), reason)
         n_once = summary.counts.count(1)
         mostly_once = n_once > n_distinct / 2 and n_once > OFTEN_ONCE * n
