@@ -93,6 +93,7 @@ def without_impossible(column: Column, plausible: Range) -> tuple[Column, tuple[
     wild = ~column.missing & np.isfinite(x) & ((x < low) | (x > high))
     if not wild.any():
         return column, ()
-    what = f"in row {np.argmax(wild)} is impossible, judged by the rest of its column"
+    place = column.place(int(np.argmax(wild)))
+    what = f"in {place} is impossible, judged by the rest of its column"
     usual = replace(column, missing=column.missing | wild, values=np.where(wild, np.nan, x))
     return usual, column.unusable(wild, what)
