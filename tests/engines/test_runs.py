@@ -133,3 +133,15 @@ def test_files_of_other_types_are_read_as_one_table(tmp_path):
     assert data.schema.field("x").type == pa.float64()
     assert pa.concat_tables(data.batches(1))["x"].to_pylist() == [2.0, 0.5, None, None, None]
     assert data.n_rows == 6
+
+
+def test_dictionaries_are_read_as_one_table_with_text(tmp_path):
+    words = pa.array(["red", None, "blue"])
+    codes = {"a": words, "b": words.dictionary_encode(), "c": words.cast(pa.large_string())}
+    for name, values in codes.items():
+        both = {"x": values, "y": words.dictionary_encode()}
+        pq.write_table(pa.table(both), tmp_path / f"{name}.parquet")
+    data = open_dataset(str(tmp_path))
+    table = pa.concat_tables(data.batches())
+    assert table["x"].to_pylist() == 3 * words.to_pylist()
+    assert pa.types.is_dictionary(data.schema.field("y").type)
