@@ -15,7 +15,7 @@ from miwae._atomic import scratch_directory
 from miwae._threads import require_own_process
 from miwae.columns import Column, check_names
 from miwae.engines._types import in_type, pc, schema_of
-from miwae.errors import DataError
+from miwae.errors import DataError, FileFormatError
 from miwae.events import Event
 from miwae.tabular import EncodedTable, FittedTable, Imputed
 
@@ -237,4 +237,16 @@ def _loaded(content: bytes) -> tuple[FittedTable, dict[str, Any]]:
     with scratch_directory() as directory:
         path = Path(directory) / "model"
         path.write_bytes(content)
-        return FittedTable.load(path)
+        fitted, extra = FittedTable.load(path)
+    _require_flags(extra)
+    return fitted, extra
+
+
+def _require_flags(extra: Mapping[str, Any]) -> None:
+    """Refuse what an imputer would not have saved, of what is read here."""
+    parameters = extra.get("parameters", {})
+    flags = [extra.get("named", True)]
+    if isinstance(parameters, Mapping):
+        flags += [parameters.get(n, False) for n in ("keep_empty_features", "add_indicator")]
+    if not isinstance(parameters, Mapping) or not all(isinstance(f, int) for f in flags):
+        raise FileFormatError("the model is damaged: its parameters make no sense")
