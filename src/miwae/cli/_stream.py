@@ -122,6 +122,7 @@ def _text(
         show = progress.rows("looking", "MB") or (lambda done, total: None)
         count = lambda done: show(done // 10**6, size // 10**6)  # noqa: E731
         form = text_options(source, asked.form, asked.kind)
+        form["allow_large"] = asked.form.allow_large
         text = open_large_text(source, marks, like, callback=count, **form)
     if text is None or not (must or text.n_rows > MANY_ROWS):
         return None
