@@ -189,6 +189,7 @@ def test_a_program_that_was_there_teaches_nothing(clock):
 @pytest.mark.parametrize("damage", [None, "", "[1]", '{"training": -1, "sampling": "x"}'])
 def test_the_next_process_knows_how_long_programs_took(clock, monkeypatch, tmp_path, damage):
     monkeypatch.setattr(jax.config, "update", lambda *_: None)  # programs are not to be kept
+    monkeypatch.setattr(compilation, "use_program_files", lambda path: None)
     compilation.enable_compilation_cache(tmp_path)
     compile_in(clock, "training", jnp.zeros(3), seconds=8.0, worked=8.0)
     if damage is not None:

@@ -4,31 +4,25 @@ import subprocess
 import sys
 
 import pytest
-from jax._src.compilation_cache import compress_executable
 
 from miwae import _program_files as files
-from miwae._program_files import keep_whole_programs, private_directory, seal_programs
+from miwae._program_files import ProgramFiles, drop_oldest_programs, private_directory
 
-
-def program_of(name):
-    """As JAX writes it; all have the same length."""
-    return compress_executable(hashlib.sha256(name.encode()).digest() * 10)
+WHOLE = b"program" * 50
 
 
 @pytest.fixture
 def programs(tmp_path):
-    """Three programs, the first of which is the oldest."""
+    """The directory of three programs, the first of which is the oldest."""
     directory = private_directory(tmp_path / "programs")
     for i, name in enumerate("abc"):
-        path = directory / f"{name}-cache"
-        path.write_bytes(program_of(name))
-        os.utime(path, (1e9 + i, 1e9 + i))
-    seal_programs(directory)
+        ProgramFiles(directory).put(name, WHOLE)
+        os.utime(directory / f"{name}.program", (1e9 + i, 1e9 + i))
     return directory
 
 
 def names(directory):
-    return sorted(path.name[0] for path in directory.glob("*-cache"))
+    return sorted(path.name for path in directory.iterdir())
 
 
 def test_the_directory_is_ours_alone(tmp_path):
@@ -48,43 +42,42 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path, monkeypatch):
         private_directory(tmp_path)
 
 
-def test_whole_programs_stay(programs):
-    keep_whole_programs(programs)
-    assert names(programs) == ["a", "b", "c"]
+def test_programs_are_found_again_also_by_another_process_that_begins_meanwhile(programs):
+    drop_oldest_programs(programs)
+    assert [ProgramFiles(programs).get(name) for name in "abcd"] == [WHOLE, WHOLE, WHOLE, None]
 
 
-WHOLE = program_of("b")
+STORED = hashlib.sha256(WHOLE).digest() + WHOLE
 
 
-@pytest.mark.parametrize("content", [b"", WHOLE[:-1], WHOLE[:-1] + b"c", WHOLE + b"b"])
-def test_damaged_programs_are_removed(programs, content):
-    (programs / "b-cache").write_bytes(content)
-    keep_whole_programs(programs)
-    assert names(programs) == ["a", "c"]
-    assert not (programs / "b-digest").exists()
+@pytest.mark.parametrize("content", [b"", STORED[:-1], STORED[:-1] + b"c", STORED + b"b"])
+def test_damaged_programs_are_removed_and_replaced(programs, content):
+    assert (programs / "b.program").read_bytes() == STORED
+    (programs / "b.program").write_bytes(content)
+    own = ProgramFiles(programs)
+    assert own.get("b") is None
+    assert names(programs) == ["a.program", "c.program"]
+    own.put("b", WHOLE)
+    assert own.get("b") == WHOLE
 
 
-def test_programs_of_processes_that_were_killed_are_removed(programs):
-    (programs / "d-cache").write_bytes(b"half")
-    keep_whole_programs(programs)
-    assert names(programs) == ["a", "b", "c"]
+def test_a_program_appears_whole_or_not_at_all(programs, monkeypatch):
+    held = []
 
+    def refused(temporary, path):
+        held.extend([names(programs), ProgramFiles(programs).get("d")])
+        raise OSError("no room")
 
-def test_half_a_program_is_not_sealed_by_another_process(programs):
-    path = programs / "d-cache"
-    path.write_bytes(program_of("d")[:-3])
-    seal_programs(programs)  # at its end, while this one is still being written
-    assert not (programs / "d-digest").exists()
-    path.write_bytes(program_of("d"))
-    seal_programs(programs)
-    keep_whole_programs(programs)
-    assert names(programs) == ["a", "b", "c", "d"]
+    monkeypatch.setattr(os, "replace", refused)
+    ProgramFiles(programs).put("d", WHOLE)  # which is no reason to fail
+    assert (len(held[0]), held[1]) == (4, None)
+    assert names(programs) == ["a.program", "b.program", "c.program"]
 
 
 def test_the_oldest_programs_are_removed_where_there_are_many(programs, monkeypatch):
-    monkeypatch.setattr(files, "LARGEST", int(2.5 * len(WHOLE)))
-    keep_whole_programs(programs)
-    assert names(programs) == ["b", "c"]
+    monkeypatch.setattr(files, "LARGEST", int(2.5 * len(STORED)))
+    drop_oldest_programs(programs)
+    assert names(programs) == ["b.program", "c.program"]
 
 
 PROGRAM = """
@@ -103,7 +96,7 @@ def test_a_damaged_program_is_compiled_and_stored_again(tmp_path):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     outputs = []
     for damage in (False, True, False):
-        for path in (tmp_path / "miwae").glob("*-cache"):
+        for path in (tmp_path / "miwae").glob("*.program"):
             if damage:
                 path.write_bytes(path.read_bytes()[:-20] + b"x" * 20)
         command = [sys.executable, "-W", "error", "-c", PROGRAM]

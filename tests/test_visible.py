@@ -1,14 +1,16 @@
 """Names out of tables cannot act on the terminal in which Python shows them."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from columns.cases import column_of
-from miwae import DataWarning, pool
+from miwae import DataWarning, cli, pool
 from miwae._callers import warn_caller
 from miwae._words import visible
+from miwae.cli._comparison import report_record
 from miwae.columns import infer_schema
 from miwae.tabular import Quality
 from miwae.tabular._quality import ColumnQuality
@@ -36,3 +38,18 @@ def test_warnings_have_names_written_out():
     with pytest.warns(DataWarning) as caught:
         warn_caller(f"column {NAME} is empty")
     assert str(caught[0].message) == f"column {SHOWN} is empty"
+
+
+def test_what_commands_tell_between_their_results_has_names_written_out(capsys):
+    failed = {"data": NAME, "mask": 0, "method": "knn", "error": f"column {NAME}", "seconds": 1.0}
+    report_record(failed, 2)
+    assert capsys.readouterr().err == f"{SHOWN}  mask 1 of 2  knn: column {SHOWN} (1.0 s)\n"
+
+
+def test_commands_write_to_the_terminal_where_names_are_written_out():
+    """Elsewhere only JSON is written, a version, and the text that is shown in an interrupt."""
+    direct = {
+        path.name: path.read_text(encoding="utf-8").count("sys.stderr.write(")
+        for path in Path(cli.__file__).parent.glob("*.py")
+    }
+    assert {name: n for name, n in direct.items() if n} == {"_report.py": 1, "_visible.py": 1}

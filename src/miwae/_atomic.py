@@ -68,12 +68,15 @@ def require_directory(path: str) -> None:
         raise MiwaeError(f"cannot write {path}: {problem}")
 
 
-def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
+def write_atomically(
+    path: str, write: Callable[[BinaryIO], object], *, synced: bool = True
+) -> None:
     """Write a file so that it appears whole or not at all; `MiwaeError` if the system refuses.
 
     The content goes to a temporary file in the same directory, which is renamed once it is on the
-    disk. On any failure the temporary file is removed and what was at `path` stays. Symbolic links
-    are followed, permissions kept; devices and pipes are written directly.
+    disk, unless it need not be `synced`. On any failure the temporary file is removed and what was
+    at `path` stays. Symbolic links are followed, permissions kept; devices and pipes are written
+    directly.
     """
     require_directory(path)
     try:
@@ -81,7 +84,7 @@ def write_atomically(path: str, write: Callable[[BinaryIO], object]) -> None:
             with open(path, "wb") as file:
                 write(file)
         else:
-            _replace(os.path.realpath(path), write)
+            _replace(os.path.realpath(path), write, synced=synced)
     except OSError as error:
         raise MiwaeError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -97,7 +100,7 @@ def _is_stream(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
 
 
-def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
+def _replace(path: str, write: Callable[[BinaryIO], object], *, synced: bool) -> None:
     """Write beside the file and rename: whoever reads it sees the old content or the new one."""
     mode = os.stat(path).st_mode if os.path.exists(path) else None
     _remove_stale(os.path.dirname(path))
@@ -105,7 +108,8 @@ def _replace(path: str, write: Callable[[BinaryIO], object]) -> None:
         with os.fdopen(os.dup(handle), "wb") as file:
             write(file)
             file.flush()
-            os.fsync(file.fileno())
+            if synced:
+                os.fsync(file.fileno())
         if mode is not None:
             os.chmod(temporary, stat.S_IMODE(mode))
         os.replace(temporary, path)

@@ -1,6 +1,5 @@
 """Compilation: options that make it fast, a cache on disk, and how long it takes."""
 
-import atexit
 import contextlib
 import functools
 import gc
@@ -20,7 +19,7 @@ from jax.core import Tracer
 
 from miwae._atomic import write_atomically
 from miwae._memory import return_memory
-from miwae._program_files import keep_whole_programs, private_directory, seal_programs
+from miwae._program_files import drop_oldest_programs, private_directory, use_program_files
 from miwae.errors import MiwaeError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -98,7 +97,6 @@ def _remember(sort: str, program: str, seconds: float) -> None:
         data = json.dumps(_seconds).encode()
         with contextlib.suppress(MiwaeError):
             write_atomically(str(_file), lambda file: file.write(data))
-        seal_programs(_file.parent)
 
 
 def compiled(function: F) -> F:
@@ -197,9 +195,9 @@ def enable_compilation_cache(directory: str | Path | None = None) -> Path:
         PermissionError: the directory belongs to somebody else, or others may write to it.
     """
     path = private_directory(Path(directory) if directory is not None else cache_directory())
-    keep_whole_programs(path)
-    atexit.register(seal_programs, path)
+    drop_oldest_programs(path)
     jax.config.update("jax_compilation_cache_dir", str(path))
+    use_program_files(path)
     # Programs that compile in less time are not stored.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.02)
     global _file

@@ -4,11 +4,19 @@ import contextlib
 import hashlib
 import os
 from pathlib import Path
+from typing import final
 
-from jax._src.compilation_cache import decompress_executable  # no public name
+# There are no public names for a cache of one's own.
+from jax._src import compilation_cache
+from jax._src.compilation_cache_interface import CacheInterface
 
-# As JAX names programs; beside each that is whole there is a file with its digest.
-PROGRAM, DIGEST = "-cache", "-digest"
+from miwae._atomic import write_atomically
+from miwae.errors import MiwaeError
+
+# Of the names of programs. Files of JAX's own cache end otherwise.
+SUFFIX = ".program"
+
+DIGEST_BYTES = 32  # of a SHA-256, before each program
 
 # Bytes of all programs together; the oldest are removed first.
 LARGEST = 2**28
@@ -33,53 +41,61 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def keep_whole_programs(directory: Path) -> None:
-    """Remove programs that are damaged or unfinished, and the oldest if there are too many."""
-    kept = []
-    for path in directory.glob(f"*{PROGRAM}"):
+@final
+class ProgramFiles(CacheInterface):
+    """Programs by JAX's names for them, each in a file with its digest.
+
+    JAX writes in place: a process that is killed, or another one that reads meanwhile, would have
+    half a program. These files appear whole or not at all, and what is damaged is compiled again.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory  # JAX reads it
+
+    def get(self, key: str) -> bytes | None:
+        path = self._place(key)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        digest, program = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+        if digest == _digest(program):
+            return program
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+
+    def put(self, key: str, value: bytes) -> None:
+        content = _digest(value) + value
+        with contextlib.suppress(MiwaeError):  # a full disk: it is compiled again
+            # It need not have reached the disk: after a crash the digest tells.
+            write_atomically(str(self._place(key)), lambda f: f.write(content), synced=False)
+
+    def _place(self, key: str) -> Path:
+        return self._path / f"{key}{SUFFIX}"
+
+
+def use_program_files(directory: Path) -> None:
+    """Have JAX keep programs in this directory, from now on."""
+    compilation_cache.reset_cache()
+    compilation_cache._cache = ProgramFiles(directory)
+    compilation_cache._cache_initialized = True
+
+
+def drop_oldest_programs(directory: Path) -> None:
+    """Remove the oldest programs if there are too many."""
+    found = []
+    for path in directory.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):  # another process may remove it at the same time
-            if _stored_digest(path) == _digest(path):
-                kept.append((path.stat().st_mtime, path.stat().st_size, path))
-            else:
-                _remove(path)
-    total = sum(size for _, size, _ in kept)
-    for _, size, path in sorted(kept):
+            found.append((path.stat().st_mtime, path.stat().st_size, path))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
         if total <= LARGEST:
             break
         with contextlib.suppress(OSError):
-            _remove(path)
+            path.unlink()
         total -= size
 
 
-def seal_programs(directory: Path) -> None:
-    """Note the digests of programs that have been added."""
-    for path in directory.glob(f"*{PROGRAM}"):
-        with contextlib.suppress(OSError):
-            if not _beside(path).exists() and _is_whole(path.read_bytes()):
-                _beside(path).write_text(_digest(path))
-
-
-def _is_whole(program: bytes) -> bool:
-    """JAX writes in place: what another process is writing, or left half, cannot be unpacked."""
-    try:
-        decompress_executable(program)
-    except Exception:  # zlib and zstd have errors of their own
-        return False
-    return True
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(PROGRAM) + DIGEST)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _stored_digest(path: Path) -> str | None:
-    return _beside(path).read_text() if _beside(path).exists() else None
-
-
-def _remove(path: Path) -> None:
-    _beside(path).unlink(missing_ok=True)
-    path.unlink(missing_ok=True)
+def _digest(program: bytes) -> bytes:
+    return hashlib.sha256(program).digest()

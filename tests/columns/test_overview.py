@@ -98,6 +98,22 @@ def test_a_sampled_row_is_called_as_in_the_table():
     assert sample[0].place(4) == f"row {row}"
 
 
+@pytest.mark.parametrize("sampled", [True, False])
+def test_an_impossible_cell_decides_nothing_whether_it_is_sampled_or_not(sampled):
+    frame = pd.DataFrame({"a": np.random.default_rng(0).integers(20, 60, 200).astype(float)})
+    inside = overview(frame, [200], most=50).pieces[0].priorities.argsort()
+    row = int(inside[0 if sampled else -1])
+    frame.loc[row, "a"] = 1e300
+    parts = overview(frame, [90, 110], most=50)
+    (column,) = parts.sample()
+    assert (1e300 in column.values) == sampled
+    (known,) = infer_schema([column], summaries=parts.summaries, orders=parts.orders).columns
+    assert known.kind.label == "integer"
+    assert known.reason == "whole numbers from 20 to 58"
+    events = known.encoded(column).events
+    assert [f"1e+300 in row {row} is" in event.text for event in events] == [True] * sampled
+
+
 def test_parts_stored_in_two_ways_are_refused_by_name():
     parts = [columns(pd.DataFrame({"size": own})) for own in ([1.5, 2.5], ["a", "b"])]
     one, two = (Overview.of(part, 2 * i, seed=0, most=9) for i, part in enumerate(parts))

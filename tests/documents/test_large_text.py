@@ -151,6 +151,19 @@ def test_files_that_are_not_regular_are_left_to_the_reader_of_whole_files(
     assert open_large_text(str(tmp_path / "a.csv")) is None
 
 
+def test_a_gzip_bomb_is_left_to_the_reader_of_whole_files_which_refuses_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("miwae.documents._document.LARGE", 2**10)
+    monkeypatch.setattr("miwae.documents._document.RATIO", 20)
+    path = written(tmp_path / "a.csv.gz", {"x": ["1"] * 4_000, "y": ["2"] * 4_000})
+    assert open_large_text(path) is None
+    assert open_large_text(path, encoding="utf-8") is None
+    with pytest.raises(ValueError, match="--allow-large"):
+        open_document(path)
+    allowed = open_large_text(path, allow_large=True)
+    assert allowed is not None
+    assert allowed.n_rows == 4_000
+
+
 def test_a_file_that_has_changed_meanwhile(tmp_path):
     path = written(tmp_path / "a.csv", {"x": of("1", "2"), "y": of("a", "b")})
     large = open_large_text(path)

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -113,6 +114,19 @@ def test_partitioned_data_sets_keep_their_directories(tmp_path, worker, expected
     assert read(out)[0].equals(three.drop_columns("c"))
     none = worker(pa.table({"id": [1, 2], "a": [1.0, None], "b": [None, 0.5], "c": pa.nulls(2)}))
     assert read(out)[1].equals(none.drop_columns("c"))
+
+
+def test_an_event_about_a_cell_names_its_file_and_its_row(worker, tmp_path):
+    path = data_set(tmp_path / "data", n_parts=2) / "part-00.parquet"
+    rows = np.arange(60.0)
+    rows[57] = 1e12
+    pq.write_table(
+        pa.table({"id": rows, "a": rows, "b": rows, "c": rows}), path, row_group_size=25
+    )
+    events = run(worker, parts_of(path, tmp_path / "out", part_rows=30)).events
+    texts = [event.text for event in events if "1000000000000" in event.text]
+    begin = f"{path}: column 'a': the value 1000000000000 in row 57 is impossible"
+    assert texts[0].startswith(begin), events
 
 
 def test_wrong_paths_are_refused(tmp_path):

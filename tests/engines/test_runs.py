@@ -74,6 +74,15 @@ def test_a_partitioned_directory_has_the_same_files_as_before(directory, tmp_pat
     assert pa.concat_tables(done.batches()).to_pylist() == own.transform(table).to_pylist()
 
 
+def test_rows_in_events_are_those_of_the_file(tmp_path, worker):
+    frame = FRAME.copy()
+    frame.loc[38, "size"] = 1e12
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / "in.parquet")
+    run = Run.begin(opened(tmp_path / "in.parquet"), str(tmp_path / "out.parquet"), {})
+    events = list(run.complete(worker, lambda rows: None))
+    assert ["1000000000000 in row 38 is impossible" in event.text for event in events] == [True]
+
+
 def test_an_interrupted_run_goes_on_where_it_was(file, tmp_path, worker):
     data, out = opened(file), tmp_path / "out.parquet"
     run = Run.begin(data, str(out), {"seed": 1})
@@ -124,3 +133,15 @@ def test_files_of_other_types_are_read_as_one_table(tmp_path):
     assert data.schema.field("x").type == pa.float64()
     assert pa.concat_tables(data.batches(1))["x"].to_pylist() == [2.0, 0.5, None, None, None]
     assert data.n_rows == 6
+
+
+def test_dictionaries_are_read_as_one_table_with_text(tmp_path):
+    words = pa.array(["red", None, "blue"])
+    codes = {"a": words, "b": words.dictionary_encode(), "c": words.cast(pa.large_string())}
+    for name, values in codes.items():
+        both = {"x": values, "y": words.dictionary_encode()}
+        pq.write_table(pa.table(both), tmp_path / f"{name}.parquet")
+    data = open_dataset(str(tmp_path))
+    table = pa.concat_tables(data.batches())
+    assert table["x"].to_pylist() == 3 * words.to_pylist()
+    assert pa.types.is_dictionary(data.schema.field("y").type)

@@ -69,6 +69,9 @@ def test_batches_of_polars_give_the_model_of_the_whole_frame():
     whole = pl.from_arrow(TABLE)
     own, expected = make().fit_stream(whole.iter_slices(7)), make().fit(whole)
     assert own.transform(whole).equals(expected.transform(whole))
+    lazy = make().fit_stream(whole.lazy())
+    assert lazy.schema_ == expected.schema_
+    assert pl.concat(lazy.transform_stream(whole.lazy())).equals(expected.transform(whole))
 
 
 def test_frames_come_out_one_by_one_in_their_own_library(fitted, completed):

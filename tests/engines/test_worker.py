@@ -264,3 +264,14 @@ def test_the_schema_survives_the_file_and_older_files_have_one_by_storage(
 def test_damaged_types_are_refused(worker, arrow):
     with pytest.raises(FileFormatError, match="the model is damaged: its types"):
         schema_of(worker.fitted.schema, arrow)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"parameters": "many"}, {"parameters": None}, {"parameters": {"add_indicator": []}}],
+    ids=str,
+)
+def test_damaged_parameters_are_refused(imputer, tmp_path, extra):
+    imputer._fitted.table.save(tmp_path / "model", extra)
+    with pytest.raises(FileFormatError, match="parameters make no sense"):
+        Worker.load(tmp_path / "model")

@@ -12,7 +12,7 @@ import pytest
 from frames.cases import cell, cells_of
 from miwae.columns import Cells
 from miwae.errors import DataError
-from miwae.frames import columns, completed, names, with_columns
+from miwae.frames import arrow_schema, columns, completed, names, with_columns
 
 
 @pytest.fixture
@@ -405,3 +405,11 @@ def test_a_single_row_of_times_is_completed(dtype):
     out = completed(frame, {0: cell(0, 86400.0)})
     assert out["t"].dtype == frame["t"].dtype
     assert out["t"].to_numpy()[0].astype(dtype.partition("[")[0] + "[s]").astype(int) == 86400
+
+
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.UInt128])
+def test_integers_that_arrow_does_not_have_are_whole_numbers_in_its_schema(dtype):
+    frame = pl.DataFrame({"a": pl.Series([1, None, 3], dtype=dtype), "b": ["x", "y", None]})
+    schema = pa.ipc.read_schema(pa.BufferReader(arrow_schema(columns(frame), frame)))
+    assert schema.field("a").type == pa.int64()
+    assert schema.field("b").type == frame.select("b").to_arrow().schema.field("b").type

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from miwae.cli._benchmark import benchmark
 from miwae.cli._commands import demo, fit, impute, inspect, report, score
 from miwae.cli._signals import end_by_closed_pipe
-from miwae.cli._visible import on_one_line
+from miwae.cli._visible import say
 from miwae.errors import DataWarning, MiwaeError, SettingsError
 
 INTERRUPTED = 130  # what typer makes of Ctrl-C, and the exit code of a command that it ends
@@ -139,7 +139,7 @@ def _out_of_memory(error: BaseException) -> str:
 
 
 def _fail(message: str, *, code: int) -> None:
-    sys.stderr.write(f"miwae: {on_one_line(message)}\n")
+    say(f"miwae: {message}")
     sys.exit(code)
 
 

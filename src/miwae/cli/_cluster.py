@@ -1,7 +1,6 @@
 """`miwae impute data/ --engine dask`: files completed on a cluster."""
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 from miwae._words import counted
 from miwae.cli._options import Cluster
 from miwae.cli._report import Report, Reporter
+from miwae.cli._visible import say
 from miwae.errors import DataError, MiwaeError, SettingsError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _client(scheduler: str | None, reporter: Reporter) -> "Iterator[distributed.
     if scheduler is None:
         with dask.local_client() as client:
             if reporter.shows_text:
-                sys.stderr.write(f"a cluster on this machine: {client.dashboard_link}\n")
+                say(f"a cluster on this machine: {client.dashboard_link}")
             yield client
         return
     try:

@@ -1,6 +1,5 @@
 """How methods compare: one table for each file, or a picture."""
 
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
@@ -9,6 +8,7 @@ from miwae._atomic import require_directory, write_atomically
 from miwae._extras import extra
 from miwae._words import counted
 from miwae.cli._report import view_of
+from miwae.cli._visible import say
 from miwae.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Comparison(NamedTuple):
 def report_record(record: dict[str, Any], n_masks: int) -> None:
     parts = [f"{name} {record[name]:.4f}" for name in ("mse", "accuracy") if name in record]
     result = record.get("error") or ", ".join(parts)
-    sys.stderr.write(
+    say(
         f"{record['data']}  mask {record['mask'] + 1} of {n_masks}  {record['method']}: {result} "
-        f"({record['seconds']:.1f} s)\n"
+        f"({record['seconds']:.1f} s)"
     )
 
 

@@ -2,7 +2,6 @@
 
 import codecs
 import os
-import sys
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +17,7 @@ from miwae.cli._options import (
     rest_of,
     roles_of,
 )
+from miwae.cli._visible import say
 from miwae.columns import Inspection, Schema, infer_schema, inspect_columns
 from miwae.documents import DEFAULT_NA, Document, Reading, open_document, suffix_of
 from miwae.errors import DataError, MiwaeError, SettingsError
@@ -118,7 +118,7 @@ def keep_programs() -> None:
     try:
         enable_compilation_cache()
     except OSError as error:
-        sys.stderr.write(f"miwae: compiled programs are not kept: {error}\n")
+        say(f"miwae: compiled programs are not kept: {error}")
 
 
 def _require_addresses() -> None:

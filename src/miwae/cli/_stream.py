@@ -3,7 +3,6 @@
 import contextlib
 import importlib.util
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +12,7 @@ from miwae.cli import _options as options
 from miwae.cli._options import Format, Roles, Texts
 from miwae.cli._report import Report, Reporter
 from miwae.cli._source import keep_programs, text_options
+from miwae.cli._visible import say
 from miwae.documents import (
     MANY_ROWS,
     is_parquet,
@@ -122,6 +122,7 @@ def _text(
         show = progress.rows("looking", "MB") or (lambda done, total: None)
         count = lambda done: show(done // 10**6, size // 10**6)  # noqa: E731
         form = text_options(source, asked.form, asked.kind)
+        form["allow_large"] = asked.form.allow_large
         text = open_large_text(source, marks, like, callback=count, **form)
     if text is None or not (must or text.n_rows > MANY_ROWS):
         return None
@@ -160,7 +161,7 @@ def impute_in_pieces(
         run.finish()
     except BaseException:
         if run.directory.exists() and reporter.shows_text:
-            sys.stderr.write(f"finished pieces are in {run.directory}: --resume goes on\n")
+            say(f"finished pieces are in {run.directory}: --resume goes on")
         raise
     _report(table, worker, events, reporter)
 

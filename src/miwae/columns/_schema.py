@@ -232,8 +232,10 @@ def _column_schema(
 ) -> ColumnSchema:
     asked, bounds, role, condition = user
     plausible = _plausible(column, asked, bounds)
-    usual, wild = without_impossible(column, plausible)
-    facts = summarise(usual) if wild else summary
+    usual, _ = without_impossible(column, plausible)
+    # Facts of all rows, unless one of them is impossible, whether it was sampled or not.
+    is_usual = plausible[0] <= summary.lowest and summary.highest <= plausible[1]
+    facts = summary if is_usual else summarise(usual)
     if role == "ignore":
         kind, reason, bounds = Skipped(), "ignored, as specified by the user", None
     elif not any(user) and is_row_number(column, summary, order):

@@ -1,7 +1,7 @@
 """Parquet files that are too large for memory: one, or a directory of them, read in pieces."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -111,7 +111,7 @@ def open_dataset(path: str) -> Dataset:
         found = ds.dataset(path, format="parquet", partitioning="hive")
         fragments = sorted(found.get_fragments(), key=lambda fragment: fragment.path)
         own = [fragment.physical_schema for fragment in fragments]
-        schema = pa.unify_schemas([found.schema, *own], promote_options="permissive")
+        schema = _united([found.schema, *own])
     except FileNotFoundError:
         raise DataError(f"there is no file {path}: check the path and the directory") from None
     except (pa.ArrowException, OSError) as error:
@@ -132,6 +132,22 @@ def open_dataset(path: str) -> Dataset:
         schema=schema.with_metadata(own[0].metadata if len(own) == 1 else kept),
         partitions=partitions,
     )
+
+
+def _united(schemas: Sequence[Any]) -> Any:
+    """A schema for all files: where only some have a dictionary, the type of its values."""
+    pa = extra("pyarrow")
+    types: dict[str, set[Any]] = {}
+    for field in (field for own in schemas for field in own):
+        types.setdefault(field.name, set()).add(field.type)
+
+    def of_all(field: Any) -> Any:
+        is_shared = len(types[field.name] - {pa.null()}) == 1
+        plain = pa.types.is_dictionary(field.type) and not is_shared
+        return field.with_type(field.type.value_type) if plain else field
+
+    plain = [pa.schema(map(of_all, own), own.metadata) for own in schemas]
+    return pa.unify_schemas(plain, promote_options="permissive")
 
 
 def write_like(dataset: Dataset, tables: Iterable[Any], out: Path) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,9 @@ MOST_WHOLE = 2.0**53
 # float64 has no digits further after the decimal mark. A cell may show more, but imitating
 # 100,000 of them in each imputed cell would take quadratic time.
 MOST_DECIMALS = 324
+
+# Rounds to the sure digits; by default numbers of a million digits would be too large.
+_SURE = Context(prec=SURE_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 # An instant in which no two parts are equal: 1999-03-25 09:45:30.123456.
 _INSTANT = 922355130.123456
@@ -76,10 +79,10 @@ def decimals_of(text: str) -> int:
     decimals = len(text.partition(".")[2])
     if len(text) <= SURE_DIGITS or not decimals:
         return decimals
-    rounded = Context(prec=SURE_DIGITS).create_decimal(text)
+    rounded = _SURE.create_decimal(text)
     if rounded.compare(Decimal(text)) == 0:
         return decimals
-    return max(0, -int(rounded.normalize().as_tuple().exponent))
+    return max(0, -int(rounded.normalize(_SURE).as_tuple().exponent))
 
 
 def most_decimals(cells: np.ndarray, values: Float[np.ndarray, " C"]) -> int:

@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import gzip
 import itertools
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ import numpy as np
 from miwae.columns import Column
 from miwae.documents._cells import ParsedColumn
 from miwae.documents._dialect import QUOTE, Dialect, decoded
+from miwae.documents._document import most_unpacked
 from miwae.documents._formats import NO_FORMAT, CellFormat, NumberFormat, example_of
 from miwae.documents._opening import open_text, with_decimal_mark
 from miwae.documents._records import split_records
@@ -153,6 +155,7 @@ def open_large_text(
     like: Sequence[Any] | None = None,
     *,
     encoding: str | None = None,
+    allow_large: bool = False,
     callback: Callable[[int], None] | None = None,
     **options: Any,
 ) -> LargeText | None:
@@ -166,10 +169,13 @@ def open_large_text(
         marks: values that mean missing, as for `Document.read`.
         like: what was learned about each column, as for `Document.read`.
         encoding: of the text; None to find out.
+        allow_large: read a file that becomes hundreds of times larger, too.
         callback: gets the number of bytes that have been read of the file.
         options: those of `open_document`.
     """
     try:
+        if not allow_large:
+            _require_usual_size(path)
         name = _encoding(path, encoding)
         head = next(_pieces(path))
         asked = encoding if name == "utf-8" else name  # a guess also refuses what is no text
@@ -282,6 +288,17 @@ def _blocks(path: str, callback: Callable[[int], None] | None = None) -> Iterato
                 if callback is not None:
                     callback(file.tell())
                 yield block
+
+
+def _require_usual_size(path: str) -> None:
+    """Leave a file that would unpack to hundreds of times its size to who refuses it."""
+    n_packed, n_bytes = os.path.getsize(path), 0
+    with open(path, "rb") as file:
+        is_gzip = file.read(2) == _GZIP
+    for block in _blocks(path) if is_gzip else ():
+        n_bytes += len(block)
+        if n_bytes > most_unpacked(n_packed):
+            raise Irregular
 
 
 def _encoding(path: str, given: str | None) -> str:

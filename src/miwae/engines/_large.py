@@ -113,8 +113,10 @@ class LargeParquet(AbstractLarge):
         return gathered(self.dataset.batches(), **known)
 
     def completed(self, worker: Worker, start: int) -> Iterator[Completed]:
-        for piece in self.dataset.pieces(self.piece_rows, start * self.piece_rows):
-            table, events = worker.complete(piece)
+        first_row = start * self.piece_rows
+        for piece in self.dataset.pieces(self.piece_rows, first_row):
+            table, events = worker.complete(piece, first_row)
+            first_row += len(piece)
             write = lambda file, t=table: pq.write_table(t, file)  # noqa: E731
             yield Completed(len(piece), write, events)
 

@@ -42,12 +42,15 @@ class Parts(NamedTuple):
 def batches_of(source: Any) -> Iterator[Any]:
     """Frames, from any source of them; record batches become tables.
 
-    A source is an iterable, one frame, a data set of pyarrow, or has a stream of Arrow.
+    A source is an iterable, one frame, a data set of pyarrow, a lazy frame of polars, or has a
+    stream of Arrow.
     """
     if _is_frame(source):
         batches = iter([source])
     elif hasattr(source, "to_batches"):
         batches = iter(source.to_batches())
+    elif hasattr(source, "collect_batches"):
+        batches = iter(source.collect_batches(maintain_order=True))
     elif hasattr(source, "__arrow_c_stream__"):
         batches = iter(pa.RecordBatchReader.from_stream(source))
     else:

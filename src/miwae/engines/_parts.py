@@ -147,6 +147,7 @@ def complete_part(worker: Worker, part: Part) -> PartDone:
 
 def _written(worker: Worker, part: Part, file: pq.ParquetFile, mark: bytes) -> PartDone:
     groups = range(*(part.groups or (0, file.num_row_groups)))
+    first_row = sum(file.metadata.row_group(i).num_rows for i in range(groups.start))
     known = set(worker.fitted.schema.names) | set(worker.keys)
     further = [(n, v) for n, v in part.constants if n in known - set(file.schema_arrow.names)]
     plain = [name for name, _ in further]
@@ -158,14 +159,20 @@ def _written(worker: Worker, part: Part, file: pq.ParquetFile, mark: bytes) -> P
         nonlocal n_rows
         with pq.ParquetWriter(target, schema) as writer:
             writer.add_key_value_metadata({_MARK.decode(): mark.decode()})
-            for done in worker.stream(read):
+            for done in worker.stream(read, first_row):
                 writer.write_table(done.table.drop_columns(plain))
                 n_rows += done.table.num_rows
-                events.extend(done.events)
+                events.extend(_of_file(event, part) for event in done.events)
 
     os.makedirs(os.path.dirname(part.target), exist_ok=True)
     write_atomically(part.target, write)
     return PartDone(n_rows, tuple(dict.fromkeys(events)))
+
+
+def _of_file(event: Event, part: Part) -> Event:
+    """An event about cells, whose rows are those of the file."""
+    named = event._replace(text=f"{part.source}: {event.text}")
+    return named if event.about == "value" else event
 
 
 def _batches(file: pq.ParquetFile, groups: range) -> Iterator[pa.RecordBatch]:

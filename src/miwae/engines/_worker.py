@@ -3,7 +3,7 @@
 import functools
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -15,7 +15,7 @@ from miwae._atomic import scratch_directory
 from miwae._threads import require_own_process
 from miwae.columns import Column, check_names
 from miwae.engines._types import in_type, pc, schema_of
-from miwae.errors import DataError
+from miwae.errors import DataError, FileFormatError
 from miwae.events import Event
 from miwae.tabular import EncodedTable, FittedTable, Imputed
 
@@ -84,20 +84,20 @@ class Worker:
         """A table or record batch completed."""
         return self.complete(part).table
 
-    def complete(self, part: Any) -> CompletedPart:
-        """A table or record batch completed, and what happened.
+    def complete(self, part: Any, first_row: int = 0) -> CompletedPart:
+        """A table or record batch completed, and what happened, with rows counted from the first.
 
         Raises:
             DataError: it lacks a column, has an unknown one, or values of another type.
         """
-        return self._completed(self._aligned(part))
+        return self._completed(self._aligned(part), first_row)
 
     def complete_columns(self, columns: Sequence[Column]) -> Imputed:
         """The missing cells of columns, such as those of a document, and what happened."""
         with _TURN:
             return self._imputed(columns)[1]
 
-    def stream(self, parts: Iterable[Any]) -> Iterator[CompletedPart]:
+    def stream(self, parts: Iterable[Any], first_row: int = 0) -> Iterator[CompletedPart]:
         """Parts completed, in order, several or a piece of one at a time.
 
         As many as have enough incomplete rows to be worth it: complete rows cost nothing.
@@ -109,10 +109,12 @@ class Worker:
             n_rows += self._n_incomplete(piece)
             n_bytes += piece.nbytes
             if n_rows >= FULL_ROWS or n_bytes >= FULL_BYTES:
-                yield self._completed(pa.concat_tables(held))
+                table = pa.concat_tables(held)
+                yield self._completed(table, first_row)
+                first_row += table.num_rows
                 held, n_rows, n_bytes = [], 0, 0
         if held:
-            yield self._completed(pa.concat_tables(held))
+            yield self._completed(pa.concat_tables(held), first_row)
 
     def _pieces(self, parts: Iterable[Any]) -> Iterator[pa.Table]:
         for part in parts:
@@ -152,14 +154,14 @@ class Worker:
                 f"{error}; keys={further!r} carries unknown columns along" if further else error
             ) from error
 
-    def _completed(self, table: pa.Table) -> CompletedPart:
+    def _completed(self, table: pa.Table, first_row: int) -> CompletedPart:
         n_keys = table.num_columns - len(self._names)
         own, keys = table.select(self._names), table.select(range(n_keys))
         events: tuple[Event, ...] = ()
         flags = {name: pa.array([], pa.bool_()) for name in self._flags}
         if table.num_rows:
             with _TURN:
-                own, events, flags = self._filled(own)
+                own, events, flags = self._filled(own, first_row)
         kept = [own.column(i) for i in self._kept]
         done = pa.table([*kept, *flags.values()], names=[*self.schema.names]).cast(self.schema)
         return CompletedPart(
@@ -169,8 +171,12 @@ class Worker:
             events,
         )
 
-    def _filled(self, own: pa.Table) -> tuple[pa.Table, tuple[Event, ...], dict[str, Any]]:
-        encoded, imputed = self._imputed(frames.columns(own, self.fitted.marks))
+    def _filled(
+        self, own: pa.Table, first_row: int
+    ) -> tuple[pa.Table, tuple[Event, ...], dict[str, Any]]:
+        place = lambda i: f"row {first_row + i}"  # noqa: E731
+        columns = frames.columns(own, self.fitted.marks)
+        encoded, imputed = self._imputed([replace(column, place=place) for column in columns])
         flags = {
             name: pa.array(encoded.gaps[position].missing)
             for name, position in self._flags.items()
@@ -231,4 +237,16 @@ def _loaded(content: bytes) -> tuple[FittedTable, dict[str, Any]]:
     with scratch_directory() as directory:
         path = Path(directory) / "model"
         path.write_bytes(content)
-        return FittedTable.load(path)
+        fitted, extra = FittedTable.load(path)
+    _require_flags(extra)
+    return fitted, extra
+
+
+def _require_flags(extra: Mapping[str, Any]) -> None:
+    """Refuse what an imputer would not have saved, of what is read here."""
+    parameters = extra.get("parameters", {})
+    flags = [extra.get("named", True)]
+    if isinstance(parameters, Mapping):
+        flags += [parameters.get(n, False) for n in ("keep_empty_features", "add_indicator")]
+    if not isinstance(parameters, Mapping) or not all(isinstance(f, int) for f in flags):
+        raise FileFormatError("the model is damaged: its parameters make no sense")

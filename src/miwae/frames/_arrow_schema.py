@@ -50,12 +50,22 @@ def _declared(frame: Any) -> list[Any]:
     if library == "pyarrow":
         return list(frame.schema.types)
     if library == "polars":
-        return list(frame.clear().to_arrow().schema.types)
+        return [_of_polars(series.to_frame()) for series in frame.clear().get_columns()]
     if library == "numpy":
         own = pa.null() if frame.dtype.kind not in "fiub" else pa.from_numpy_dtype(frame.dtype)
         return [own] * frame.shape[1]
     empty = frame.iloc[:0]
     return [_of_pandas(empty.iloc[:, i]) for i in range(frame.shape[1])]
+
+
+def _of_polars(frame: Any) -> Any:
+    """The type of the only column; null for integers of 128 bits, which Arrow does not have."""
+    import pyarrow as pa
+
+    try:
+        return frame.to_arrow().schema.types[0]
+    except pa.ArrowException:
+        return pa.null()
 
 
 def _of_pandas(series: Any) -> Any:
