@@ -78,7 +78,7 @@ def without(measure):
     if measure == "start":
         LinearStart.exact = property(lambda self: True)  # pyright: ignore
     elif measure == "polish":
-        settings.POLISH = 0
+        settings.POLISH = settings.POLISH_OF_FEW = 0
     else:
         sampling._with_better_proposals = lambda batch, report: batch
 
