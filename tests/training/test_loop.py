@@ -383,4 +383,4 @@ def test_a_single_step_that_helped_is_followed_by_another():
     fitted = fit(small_autoencoder(), X, OBSERVED, settings=settings, key=KEY)
     before, after = (np.float64(record.error) for record in fitted.history)
     assert after < before
-    assert fitted.events[-1] == "went on from the best state for 1 steps with the held-out cells"
+    assert fitted.events[-1] == "went on from the best state for 1 step with the held-out cells"
