@@ -119,3 +119,14 @@ def test_a_file_of_another_format_is_named(tmp_path):
     (tmp_path / "in.dta").write_bytes(b"a,b\n1,2\n")
     with pytest.raises(DataError, match=r"in.dta: this is not a .dta file"):
         open_document(str(tmp_path / "in.dta"))
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".zsav"])
+def test_a_file_that_says_it_has_very_many_rows_is_refused(tmp_path, suffix):
+    path = tmp_path / f"survey{suffix}"
+    pyreadstat.write_sav(SURVEY[["weight"]], str(path), compress=suffix == ".zsav")
+    content = bytearray(path.read_bytes())
+    content[80:84] = (2**29).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"would need 4\.0 GiB.*allow_large"):
+        open_document(str(path))

@@ -108,7 +108,7 @@ def test_models_of_an_older_format_have_to_be_fitted_again():
     path = FILES / "format-3.miwae"
     message = (
         f"{path} has file format 3, which this version of miwae does not read (it reads format "
-        "6): fit the model again"
+        "7): fit the model again"
     )
     with pytest.raises(FileFormatError) as raised:
         FittedTable.load(path)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from miwae._extras import extra
 from miwae.columns import check_names
-from miwae.documents._document import Document, Family, Patch, Reading, most_unpacked
+from miwae.documents._document import Document, Family, Patch, Reading, refuse_bomb
 from miwae.documents._frame import NO_COLUMNS, Frame, arrow_bytes, arrow_table
 from miwae.errors import DataError
 
@@ -82,9 +82,5 @@ def _refuse_bomb(content: bytes, suffix: str) -> None:
     table = kind().make_fragment(extra("pyarrow").py_buffer(content))
     check_names(table.physical_schema.names)
     # Without columns: it looks for none by name, of which some are its own.
-    size = 8 * table.scanner(columns=[]).count_rows() * len(table.physical_schema)
-    if size > most_unpacked(len(content)):
-        raise DataError(
-            f"the file of {len(content)} bytes would need {size / 2**30:.1f} GiB: if that is "
-            "right, allow it by allow_large (--allow-large)"
-        )
+    n_rows = table.scanner(columns=[]).count_rows()
+    refuse_bomb(len(content), n_rows * len(table.physical_schema))

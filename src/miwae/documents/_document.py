@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 
 from miwae.columns import Cells, Column, Hint, stored_text
 from miwae.documents._frame import NO_COLUMNS, Frame
+from miwae.errors import DataError
 
 DEFAULT_NA = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None"),
@@ -33,6 +34,16 @@ Patch: TypeAlias = Mapping[int, Cells]
 def most_unpacked(n_bytes: int) -> int:
     """How many bytes the content of a compressed file may have."""
     return max(LARGE, RATIO * n_bytes)
+
+
+def refuse_bomb(n_bytes: int, n_cells: int) -> None:
+    """Refuse a file of so many bytes whose cells would need far more memory."""
+    size = 8 * n_cells
+    if size > most_unpacked(n_bytes):
+        raise DataError(
+            f"the file of {n_bytes} bytes would need {size / 2**30:.1f} GiB: if that is right, "
+            "allow it by allow_large (--allow-large)"
+        )
 
 
 def is_sparse(n_rows: int, n_columns: int, n_used: int) -> bool:

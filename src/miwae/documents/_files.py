@@ -101,7 +101,7 @@ def open_document(
         if family == "excel":
             return open_excel(content, na_words=na_words, sheet=sheet, allow_large=allow_large)
         if family == "statistics":
-            return open_statistics(content, suffix)
+            return open_statistics(content, suffix, allow_large=allow_large)
         if family == "json":
             return open_json(content, allow_large=allow_large)
         return open_arrow(content, suffix, allow_large=allow_large)

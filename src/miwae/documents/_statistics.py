@@ -13,7 +13,7 @@ from jaxtyping import Int
 from miwae._atomic import scratch_directory
 from miwae._extras import extra
 from miwae.columns import check_names
-from miwae.documents._document import Document, Family, Patch, Reading
+from miwae.documents._document import Document, Family, Patch, Reading, refuse_bomb
 from miwae.documents._frame import NO_COLUMNS, Frame, objects_of
 from miwae.errors import DataError
 
@@ -100,14 +100,21 @@ class StatisticsReading(Reading):
         return frames.completed(self.document.labelled, cells)
 
 
-def open_statistics(content: bytes, suffix: str) -> StatisticsDocument:
+def open_statistics(
+    content: bytes, suffix: str, *, allow_large: bool = False
+) -> StatisticsDocument:
     pyreadstat, _ = extra("pyreadstat"), extra("pandas")
     with scratch_directory() as place:
         path = Path(place) / f"table{suffix}"
         path.write_bytes(content)
+        read = getattr(pyreadstat, f"read_{READERS[suffix]}")
         try:
-            frame, meta = getattr(pyreadstat, f"read_{READERS[suffix]}")(str(path))
-        except MemoryError:
+            if not allow_large:
+                # Room is made for as many rows as the file says that it has.
+                _, meta = read(str(path), metadataonly=True)
+                refuse_bomb(len(content), (meta.number_rows or 0) * len(meta.column_names))
+            frame, meta = read(str(path))
+        except (MemoryError, DataError):
             raise
         except Exception as error:  # it raises what Python and its parser raise
             raise DataError(f"this is not a {suffix} file: {error}") from error

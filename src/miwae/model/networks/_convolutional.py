@@ -123,6 +123,7 @@ class ConvolutionalEncoder(eqx.Module):
     the pixels, as an `Amortizer` with `indicator=True` gives it.
 
     Examples:
+        >>> import jax
         >>> net = ConvolutionalEncoder(ImageShape(28, 28), 6, key=jax.random.key(0))
         >>> net(jnp.ones((5, 784))).shape
         (5, 6)
@@ -170,6 +171,7 @@ class ConvolutionalDecoder(eqx.Module):
     Normal, 3 for Student-t.
 
     Examples:
+        >>> import jax
         >>> net = ConvolutionalDecoder(10, ImageShape(28, 28), key=jax.random.key(0))
         >>> net(jnp.ones((5, 4, 10))).shape
         (5, 4, 784)
