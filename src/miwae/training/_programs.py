@@ -10,7 +10,7 @@ from miwae.model import Autoencoder
 from miwae.training._settings import TrainingSettings
 from miwae.training._steps import Advanced, advance
 
-FEWEST_ROWS = 64  # tables of fewer share a program
+FEWEST_ROWS = 512  # tables of fewer rows share a program
 
 # Settings that the compiled program of a step depends on.
 _STRUCTURE = (
