@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import oracle
-from miwae._arrays import padded_size
 from miwae.errors import DataError, FileFormatError
 from miwae.inference._likelihood import log_likelihood
 from miwae.model import Normal
@@ -20,6 +19,7 @@ from miwae.training import TrainingRecord, TrainingSettings, fit, initial_state,
 from miwae.training import _loop as loop
 from miwae.training import _steps as steps
 from miwae.training._checkpoint import signed
+from miwae.training._programs import n_padded
 from small_training import (
     FINISHED,
     KEY,
@@ -83,7 +83,7 @@ def test_the_step_size_of_an_annealed_run_falls_to_zero(monkeypatch):
 
 def test_steps_of_rate_zero_change_nothing():
     settings = dataclasses.replace(SMALL, max_steps=4)
-    start = initial_state(small_autoencoder(), settings, KEY, padded_size(len(X)))
+    start = initial_state(small_autoencoder(), settings, KEY, n_padded(len(X)))
     run, _ = prepared(settings, lambda: 0.0)
     new = loop._at_rate(loop._steps_on(run, OBSERVED), start, 4, 0.0)
     assert_equal(new.state.autoencoder, start.autoencoder)
@@ -163,8 +163,11 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     other_key = jax.random.key(1)
     with pytest.raises(FileFormatError, match="on other data or with another key"):
         fit(small_autoencoder(), X, OBSERVED, settings=SMALL, key=other_key, checkpoint=path)
-    with pytest.raises(FileFormatError, match="order has shape"):
+    with pytest.raises(FileFormatError, match="on other data or with another key"):
         fit(small_autoencoder(), X[:99], OBSERVED[:99], settings=SMALL, key=KEY, checkpoint=path)
+    many, seen = np.tile(X, (6, 1)), np.tile(OBSERVED, (6, 1))
+    with pytest.raises(FileFormatError, match="order has shape"):
+        fit(small_autoencoder(), many, seen, settings=SMALL, key=KEY, checkpoint=path)
 
 
 def test_a_fit_is_traced_once_whatever_the_length_of_its_chunks(monkeypatch):
@@ -332,12 +335,10 @@ def test_the_last_steps_learn_from_the_held_out_cells_from_the_best_state_on():
     )
     # The same steps, by hand: a new run from the best state in which nothing is held out, and
     # whose step size falls to zero.
-    state = initial_state(
-        judged.autoencoder, FINISHED, jax.random.fold_in(KEY, loop.FINISH), padded_size(len(X))
-    )
-    padding = ((0, padded_size(len(X)) - len(X)), (0, 0))
-    data = [jnp.pad(jnp.asarray(a), padding) for a in (X, OBSERVED)]
-    data.append(jnp.ones(padded_size(len(X))))
+    n_rows, key = n_padded(len(X)), jax.random.fold_in(KEY, loop.FINISH)
+    state = initial_state(judged.autoencoder, FINISHED, key, n_rows)
+    data = [jnp.pad(jnp.asarray(a), ((0, n_rows - len(X)), (0, 0))) for a in (X, OBSERVED)]
+    data.append(jnp.ones(n_rows))
     n_steps, done = best // 2, 0
     chunk = -(-n_steps // loop.FINISHING_CHUNKS)
     while done < n_steps:
