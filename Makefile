@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with pinned versions.
 # Python 3.11 or newer and make are all that is assumed.
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo test check docs docs-serve gallery package long spark fuzz soak benchmark table2 study mnist unseen experiments
+.PHONY: help setup browser demo test check docs docs-serve gallery package long spark ray fuzz soak benchmark table2 study mnist unseen experiments
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,6 +18,7 @@ help:
 	@echo "make package    wheel and sdist, each installed in an environment of its own and tried"
 	@echo "make long       the few tests that would make the others late"
 	@echo "make spark      the tests on Spark (installs it, half a gigabyte; needs Java)"
+	@echo "make ray        the recipe for Ray Data, on Ray (installs it, 300 MB)"
 	@echo "make fuzz       campaigns that look for failures (an hour; goes on where it stopped)"
 	@echo "make soak       an hour of fits in one process: memory and results stay as they are"
 	@echo "make table2     the paper's Table 2, with other imputers (hours; goes on where it stopped)"
@@ -82,6 +83,13 @@ long: setup
 
 spark: .venv/.spark
 	$(BIN)/python -m pytest -q -m long tests/test_spark.py
+
+.venv/.ray: .venv/.ready requirements-ray.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-ray.txt
+	touch $@
+
+ray: .venv/.ray
+	$(BIN)/python -m pytest -q -m long tests/engines/test_ray_recipe.py
 
 fuzz: setup
 	$(BIN)/python -W ignore -m fuzz.models
