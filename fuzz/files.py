@@ -184,4 +184,4 @@ def case(seed: int) -> str:
 
 
 if __name__ == "__main__":
-    run("files", case, 10_000, __doc__ or "")
+    run("files", case, 20_000, __doc__ or "")
