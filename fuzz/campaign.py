@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import time
 import traceback
 from collections import Counter
@@ -24,6 +25,11 @@ class Failure(AssertionError):
     """Something happened that must not happen."""
 
 
+def without_folders(text: str) -> str:
+    """Names of files without their folders, which are those of one machine."""
+    return re.sub(r"/(?:[^/\s\"']+/)+", "", text)
+
+
 def outcome_of(case: Case, seed: int) -> tuple[str, dict[str, Any] | None]:
     """What happened in a case, and the failure, if it is one."""
     started, worked = time.monotonic(), time.process_time()
@@ -32,7 +38,7 @@ def outcome_of(case: Case, seed: int) -> tuple[str, dict[str, Any] | None]:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
-        what = f"{type(error).__name__}: {error}"[:300]
+        what = without_folders(f"{type(error).__name__}: {error}")[:300]
         return "failed", {"seed": seed, "error": what, "where": where}
     # What it would take on a machine with nothing else to do.
     seconds = min(time.monotonic() - started, time.process_time() - worked)

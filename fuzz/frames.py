@@ -3,6 +3,7 @@
 With `--fits` in the name of the file of results: the same frames through real fits.
 """
 
+import contextlib
 import datetime
 import sys
 from decimal import Decimal
@@ -111,13 +112,14 @@ def any_frame(rng: Rng) -> Any:
         return frame
     if library == 1:
         return frame.to_numpy()
-    try:
+    # These libraries do not take every object.
+    with contextlib.suppress(
+        pa.ArrowException, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError
+    ):
         if library == 2:
             return pl.from_pandas(frame.reset_index(drop=True))
         if library == 3:
             return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        pass  # these libraries do not take every object
     return frame
 
 

@@ -1,5 +1,6 @@
 """Mutilated model files and checkpoints: each loads with the same bits, or is refused."""
 
+import contextlib
 import functools
 import json
 import tempfile
@@ -115,12 +116,11 @@ def _loads_the_same(path: Path, *, is_model: bool) -> bool:
     same = (table.schema, table.settings) == (known.table.schema, known.table.settings)
     if same and eqx.tree_equal(table.models[0].autoencoder, known.table.models[0].autoencoder):
         return True
-    try:  # a valid edit: it imputes something, or says in an error of ours why not
+    # A valid edit: it imputes something, or says in an error of ours why not.
+    with contextlib.suppress(MiwaeError):
         names = [column.name for column in table.schema.columns]
         table.require_columns(names)
         _imputed(table, EncodedTable.of(table.schema, _columns(known.rows)))
-    except MiwaeError:
-        pass
     return False
 
 

@@ -148,3 +148,14 @@ def test_cases_at_a_time_have_the_lines_of_cases_in_turn(tmp_path, monkeypatch):
     line = json.loads((tmp_path / "some.jsonl").read_text())
     assert line["outcomes"] == {"failed": 1, "word 0": 2, "word 1": 3}
     assert [failure["seed"] for failure in line["failures"]] == [4]
+
+
+def test_results_hold_no_folders_of_a_machine():
+    def case(seed: int) -> str:
+        raise campaign.Failure('it broke in "/home/somebody/miwae/_atomic.py", line 3')
+
+    _, failure = campaign.outcome_of(case, 7)
+    assert failure is not None
+    assert failure["error"] == 'Failure: it broke in "_atomic.py", line 3'
+    text = "".join(path.read_text() for path in CAMPAIGNS)
+    assert campaign.without_folders(text) == text
